@@ -1,0 +1,173 @@
+"""What an audit may be told: closed models, one default each. Unknown keys are errors that name the nearest key.
+
+The policy is part of the settings and has a digest of its own: it is what a team agrees on before it looks.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from veedor.errors import UsageError, unknown
+from veedor.records import canonical_json
+
+
+class Closed(BaseModel):
+    """Immutable; a key that does not exist is an error, never ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+Model = TypeVar("Model", bound=Closed)
+
+
+class Minimum(Closed):
+    """How much evidence a group-scope verdict needs."""
+
+    terms: int = Field(6, ge=2, description="distinct terms of the group, each in at least half of the contexts used")
+    controls: int = Field(24, ge=2, description="distinct control words, each in at least half of the contexts used")
+    templates: int = Field(12, ge=2, description="contexts that hold both sides")
+
+
+class Waiver(Closed):
+    """One hypothesis that may fail until a date, and who answers for it."""
+
+    hypothesis: str
+    owner: str
+    reason: str
+    expires: date
+
+
+class Policy(Closed):
+    """The rule by which findings become a verdict. Fixed before the model is looked at."""
+
+    version: Literal[1] = 1
+    target: str | None = Field(None, description="label whose margin is judged")
+    adverse: Literal["both", "higher", "lower"] = "both"
+    scale: Literal["logit", "probability"] = "logit"
+    margin: float = Field(0.693, gt=0, description="ln 2: a term may not double or halve the odds")
+    alpha: float = Field(0.05, gt=0, lt=0.5, description="of the whole audit; half for each scope")
+    scopes: tuple[Literal["group", "term"], ...] = ("group", "term")
+    groups: Literal["all"] | tuple[str, ...] = "all"
+    minimum: Minimum = Minimum()
+    fail_when: Literal["estimated", "demonstrated"] = "estimated"
+    inconclusive: Literal["block", "pass"] = "block"
+    concordance: float = Field(0.5, ge=-1, le=1)
+    waivers: tuple[Waiver, ...] = ()
+    label_map: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.scale == "probability" and "margin" not in self.model_fields_set:
+            raise ValueError("scale: probability needs an explicit margin (probability points, such as 0.05)")
+        if self.scale == "probability" and self.margin >= 1:
+            raise ValueError(f"margin {self.margin} is no difference of probabilities; give a value below 1")
+        if not self.scopes or len(set(self.scopes)) != len(self.scopes):
+            raise ValueError(f"scopes {list(self.scopes)} must name group, term or both, once each")
+        return self
+
+    def digest(self) -> str:
+        """SHA-256 of the policy's content, whatever the order or layout of its file."""
+        return hashlib.sha256(canonical_json(self.model_dump(mode="json")).encode()).hexdigest()
+
+
+class RolloutSettings(Closed):
+    """Attention rollout (Abnar and Zuidema, 2020)."""
+
+    residual: float = Field(0.5, ge=0, lt=1)
+    fusion: Literal["mean", "max", "min"] = "mean"
+    discard: float = Field(0.0, ge=0, lt=1)
+    specials: Literal["keep", "drop"] = "keep"
+
+
+class IntegratedGradientsSettings(Closed):
+    """Integrated gradients (Sundararajan et al., 2017)."""
+
+    baseline: Literal["mask", "pad", "zero", "mean"] = "mask"
+    tolerance: float = Field(0.01, gt=0, le=0.5)
+    max_nodes: int = Field(400, ge=15)
+
+
+class OcclusionSettings(Closed):
+    """Occlusion, word by word."""
+
+    operator: Literal["mask", "delete"] = "mask"
+
+
+class Settings(Closed):
+    """All that an audit may be told."""
+
+    evaluation_set: str | None = Field(None, description="name or file; None: identity terms in the model's language")
+    target: str | None = None
+    methods: tuple[str, ...] = ("rollout", "integrated_gradients", "occlusion")
+    languages: tuple[Literal["en", "es"], ...] = Field(("en", "es"), min_length=1, description="of the report")
+    set_language: str | None = Field(
+        None, description="language of a user's evaluation set; None: en, or the set's own"
+    )
+    limit: int | None = Field(None, ge=1, description="scored rows at most, whole contexts")
+    seed: int = Field(0, ge=0)
+    head: Literal["auto", "softmax", "sigmoid"] = "auto"
+    threshold: float = Field(0.5, gt=0, lt=1)
+    batch_size: int = Field(32, ge=1, le=4096)
+    threads: int = Field(2, ge=1)
+    attribution_rows: int = Field(2000, ge=0)
+    trust_pickle: bool = False
+    rollout: RolloutSettings = RolloutSettings()
+    integrated_gradients: IntegratedGradientsSettings = IntegratedGradientsSettings()
+    occlusion: OcclusionSettings = OcclusionSettings()
+    owner: str | None = Field(None, description="who answers for the model; shown in the report")
+    intended_use: str | None = Field(None, description="declared by the owner; shown in the report")
+    policy: Policy = Policy()
+
+
+def read_policy(path: str | Path) -> Policy:
+    """Read and check a policy file; UsageError names the line's key, the value and what was expected."""
+    return build(Policy, read_yaml(path), str(path))
+
+
+def read_settings(path: str | Path) -> Settings:
+    """Read and check a settings file; UsageError as for `read_policy`."""
+    return build(Settings, read_yaml(path), str(path))
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping; UsageError otherwise."""
+    file = Path(path)
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"cannot read {file}: {error}; expected a YAML file in UTF-8") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise UsageError(f"{file} holds a {type(content).__name__}, expected keys and values (key: value)")
+    return content
+
+
+def build(model: type[Model], values: Mapping[str, Any], source: str) -> Model:
+    """Make a settings model of plain values; UsageError lists every fault with key, value and expectation."""
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        faults = "; ".join(_fault(model, dict(fault)) for fault in error.errors())
+        raise UsageError(f"{source}: {faults}") from error
+
+
+def _fault(model: type[Closed], fault: dict[str, Any]) -> str:
+    where = ".".join(str(part) for part in fault["loc"]) or model.__name__.lower()
+    if fault["type"] == "extra_forbidden":
+        return unknown("key", where.rpartition(".")[2], _keys_at(model, fault["loc"][:-1]))
+    return f"{where}: {fault['msg']} (got {fault.get('input')!r})"
+
+
+def _keys_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    for part in path:
+        field = model.model_fields.get(str(part))
+        inner = field.annotation if field else None
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            model = inner
+    return list(model.model_fields)
