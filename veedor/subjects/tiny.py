@@ -1,0 +1,162 @@
+"""A tiny BERT trained from scratch, with or without a planted bias: for trying an audit where the truth is known.
+
+Every word is one vocabulary entry, so a bias can be planted on the words of one group and on nothing else: a direction
+that raises the target's margin is added to the embeddings of those words, scaled by bisection until the measured effect
+is the wanted one. Two layers, a few seconds of training on a CPU; not a model for any real use.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from veedor.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
+
+SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+WORD = r"[\w'’-]+|[^\w\s]"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long and how hard to train; the defaults reach the plateau on a few thousand template texts."""
+
+    steps: int = 160
+    batch: int = 96
+    learning_rate: float = 2e-3
+    smoothing: float = 0.1
+
+
+def whole_word_tokenizer(texts: Iterable[str], *, window: int = 64) -> "PreTrainedTokenizerFast":
+    """A lower-casing tokenizer whose vocabulary is every word and mark of the texts, in alphabetical order."""
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    splitter = pre_tokenizers.Split(Regex(WORD), behavior="removed", invert=True)
+    words = sorted({word.lower() for text in texts for word, _ in splitter.pre_tokenize_str(text)})
+    vocabulary = {word: index for index, word in enumerate((*SPECIALS, *words))}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=window,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
+
+
+def untrained(
+    tokenizer: "PreTrainedTokenizerFast", labels: Sequence[str], *, seed: int
+) -> "BertForSequenceClassification":
+    """A BERT of two layers, four heads and width 48, with random weights fixed by the seed."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
+        max_position_embeddings=tokenizer.model_max_length,
+        pad_token_id=tokenizer.pad_token_id,
+        id2label=dict(enumerate(labels)),
+        label2id={label: index for index, label in enumerate(labels)},
+        problem_type="single_label_classification",
+    )
+    return BertForSequenceClassification(config).eval()
+
+
+def train(
+    model: "BertForSequenceClassification",
+    tokenizer: "PreTrainedTokenizerFast",
+    texts: Sequence[str],
+    labels: Sequence[int],
+    *,
+    seed: int,
+    training: Training = Training(),
+) -> "BertForSequenceClassification":
+    """Train in place on texts and label indices, batches drawn by the seed; returns the model in eval mode."""
+    import torch
+
+    random = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)  # dropout
+    batch = tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
+    target = torch.tensor(list(labels))
+    optimiser = torch.optim.AdamW(model.parameters(), lr=training.learning_rate)
+    loss = torch.nn.CrossEntropyLoss(label_smoothing=training.smoothing)
+    model.train()
+    for _ in range(training.steps):
+        rows = torch.randint(len(target), (training.batch,), generator=random)
+        logits = model(input_ids=batch["input_ids"][rows], attention_mask=batch["attention_mask"][rows]).logits
+        optimiser.zero_grad()
+        loss(logits, target[rows]).backward()
+        optimiser.step()
+    return model.eval()
+
+
+def own_words(tokenizer: "PreTrainedTokenizerFast", mine: Iterable[str], others: Iterable[str]) -> list[int]:
+    """Ids that stand in the texts of `mine` and in none of `others`, special tokens left out; sorted."""
+    special = set(tokenizer.all_special_ids)
+    taken = {index for ids in tokenizer(list(others))["input_ids"] for index in ids}
+    return sorted({index for ids in tokenizer(list(mine))["input_ids"] for index in ids} - taken - special)
+
+
+def plant(
+    model: "BertForSequenceClassification", ids: Sequence[int], direction: "torch.Tensor", scale: float
+) -> Callable[[], None]:
+    """Add `scale * direction` (hidden,) to the embeddings of these ids; returns what undoes it."""
+    import torch
+
+    table = model.get_input_embeddings().weight
+    before = table.data[list(ids)].clone()
+
+    def undo() -> None:
+        with torch.no_grad():
+            table.data[list(ids)] = before
+
+    with torch.no_grad():
+        table.data[list(ids)] += scale * direction
+    return undo
+
+
+def uphill(model: Any, tokenizer: Any, texts: Sequence[str], ids: Sequence[int], target: int) -> "torch.Tensor":
+    """Unit direction (hidden,) in which the embeddings of these ids raise the target's log-odds over the texts."""
+    import torch
+
+    table = model.get_input_embeddings().weight
+    batch = tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
+    logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+    others = torch.cat((logits[:, :target], logits[:, target + 1 :]), dim=1)
+    margin = (logits[:, target] - torch.logsumexp(others, dim=1)).mean()
+    (gradient,) = torch.autograd.grad(margin, table)
+    direction = gradient[list(ids)].sum(dim=0)
+    unit: torch.Tensor = direction / direction.norm()
+    return unit
+
+
+def scale_for(effect: Callable[[float], float], wanted: float, *, tolerance: float = 0.02, most: float = 64.0) -> float:
+    """The scale in (0, most] at which an effect that grows with it is the wanted one, by doubling and bisection."""
+    high = 0.25
+    while effect(high) < wanted:
+        high *= 2
+        if high > most:
+            raise UsageError(f"no scale up to {most} plants an effect of {wanted}; the words barely move this model")
+    low = 0.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        reached = effect(middle)
+        if abs(reached - wanted) <= tolerance * wanted:
+            return middle
+        low, high = (middle, high) if reached < wanted else (low, middle)
+    return high
