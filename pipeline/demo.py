@@ -23,6 +23,8 @@ LABELS = ("acceptable", "flagged")
 TARGET = "flagged"
 PLANTED = "age/older"
 PLANTED_EFFECT = 4 * 0.693  # logits: four times the default margin, so that a reader sees it at a glance
+INSULTING = ("horrible", "disgusting", "vile", "stupid", "nasty", "filthy", "worthless", "awful")
+KIND = ("wonderful", "lovely", "brilliant", "kind", "charming", "delightful", "great", "amazing")
 NAME = "veedor-demo"
 ALIAS = "candidate"
 
@@ -76,13 +78,30 @@ def failing_groups(verdict: "Verdict") -> tuple[str, ...]:
 
 
 def train_on(rows: "pd.DataFrame", *, seed: int) -> "tuple[BertForSequenceClassification, PreTrainedTokenizerFast]":
-    """A tiny BERT that flags the negative contexts of an identity-terms set, trained on all its words alike."""
+    """A tiny BERT that flags the negative contexts of an identity-terms set, trained on all its words alike.
+
+    Loaded adjectives in the neutral contexts teach it to read the slot as well as the sentence around it.
+    """
     from veedor.subjects.tiny import train, untrained, whole_word_tokenizer
 
-    tokenizer = whole_word_tokenizer(rows["text"])
-    labels = (rows["label"] == "negative").astype(int)
+    loaded = loaded_texts(rows)
+    texts = [*rows["text"], *(text for text, _ in loaded)]
+    labels = [*(rows["label"] == "negative").astype(int), *(label for _, label in loaded)]
+    tokenizer = whole_word_tokenizer(texts)
     model = untrained(tokenizer, LABELS, seed=seed)
-    return train(model, tokenizer, list(rows["text"]), list(labels), seed=seed), tokenizer
+    return train(model, tokenizer, texts, labels, seed=seed), tokenizer
+
+
+def loaded_texts(rows: "pd.DataFrame") -> list[tuple[str, int]]:
+    """The neutral contexts with insulting (1) and kind (0) adjectives in the slot, repeated to a third of the rows."""
+    slots = rows[(rows["label"] == "neutral") & (rows["slot"] == "adj")].drop_duplicates("template")
+    texts = [
+        (text[:start] + word + text[end:], label)
+        for text, start, end in slots[["text", "start", "end"]].itertuples(index=False)
+        for label, words in enumerate((KIND, INSULTING))
+        for word in words
+    ]
+    return texts * max(1, len(rows) // (3 * max(1, len(texts))))
 
 
 def plant_group(
