@@ -335,6 +335,8 @@ class Ruling(Frozen):
     equivalence_low: float | None = None  # interval at 1 - 2 alpha, the one that equivalence is read from
     equivalence_high: float | None = None
     beyond_margin: bool | None  # the whole interval lies beyond the margin
+    beyond_p: float | None = None  # one-sided, against an effect of the margin; decides when `demonstrated` is asked for
+    exploratory_p: float | None = None  # Benjamini-Hochberg within the scope, of hypotheses outside the family
     minimum_detectable_effect: float | None = None
     terms_needed: int | None = None  # inconclusive: about how many terms (or controls) would decide
     controls_needed: int | None = None

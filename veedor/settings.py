@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -167,7 +167,12 @@ def _fault(model: type[Closed], fault: dict[str, Any]) -> str:
 def _keys_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
     for part in path:
         field = model.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            model = inner
+        model = _model_in(field.annotation if field else None) or model
     return list(model.model_fields)
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """The model inside an annotation such as tuple[Waiver, ...] or dict[str, Axis]."""
+    if get_origin(annotation) is None and isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

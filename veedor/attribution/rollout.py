@@ -103,8 +103,8 @@ def rows_to_one(mixed: "torch.Tensor", *, layer: int, real: "torch.Tensor | None
     if bool(empty.any()):
         row = int(empty.nonzero()[0, -1])
         raise UsageError(
-            f"rollout: row {row} of layer {layer} holds only zeros after fusing and discarding, so it cannot be made to "
-            "sum to 1; use fusion='mean', a residual above 0 or a smaller discard"
+            f"rollout: row {row} of layer {layer} holds only zeros after fusing and discarding, so it cannot be made "
+            "to sum to 1; use fusion='mean', a residual above 0 or a smaller discard"
         )
     return mixed / total.masked_fill(total <= 0, 1.0)
 

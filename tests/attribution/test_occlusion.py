@@ -1,0 +1,121 @@
+"""Occlusion against a loop written out, captum, and a model whose answer is a sum over words."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.attribution.tiny_models import TEXTS, gpt2_model, tokenizer
+from veedor.attribution import METHODS, Question, attribute, attributions, span_score
+from veedor.settings import Settings, build
+from veedor.subjects import Subject
+
+
+def log_odds(subject, ids):
+    with torch.no_grad():
+        logits = subject.model(input_ids=torch.tensor([ids])).logits[0].double()
+    return float(logits[1] - logits[0])
+
+
+def word_positions(subject, text):
+    """Token positions of each run of characters without space, found from the tokenizer's offsets alone."""
+    encoded = subject.tokenizer(text, return_offsets_mapping=True)
+    spans, start = [], 0
+    for word in text.split():
+        start = text.index(word, start)
+        spans.append((start, start + len(word)))
+        start += len(word)
+    offsets = encoded["offset_mapping"]
+    return encoded["input_ids"], [
+        [at for at, (first, last) in enumerate(offsets) if last > first and low <= first < high] for low, high in spans
+    ]
+
+
+@pytest.mark.parametrize("operator", ["mask", "delete"])
+def test_word_scores_equal_a_loop_over_words(subject, operator):
+    settings = build(Settings, {"occlusion": {"operator": operator}}, "test")
+    for text, found in zip(TEXTS, attribute(subject, TEXTS, method="occlusion", settings=settings), strict=True):
+        ids, words = word_positions(subject, text)
+        if operator == "delete" and len(words) == 1 and subject.model.config.model_type != "bert":
+            continue  # a decoder without any token has no score
+        whole = log_odds(subject, ids)
+        loop = []
+        for word in words:
+            masked = [subject.tokenizer.mask_token_id if at in word else index for at, index in enumerate(ids)]
+            left = [index for at, index in enumerate(ids) if at not in word]
+            loop.append(whole - log_odds(subject, masked if operator == "mask" else left))
+        np.testing.assert_allclose(found.word_scores, loop, atol=1e-4 * np.abs(loop).max())
+
+
+def test_word_scores_equal_feature_ablation_of_captum(bert):
+    from captum.attr import FeatureAblation
+
+    contrast = torch.tensor([-1.0, 1.0])
+    ablation = FeatureAblation(lambda rows: bert.model(rows).logits @ contrast)
+    for text, found in zip(TEXTS, attribute(bert, TEXTS, method="occlusion"), strict=True):
+        ids, words = word_positions(bert, text)
+        feature = torch.full((1, len(ids)), len(words))
+        for number, word in enumerate(words):
+            feature[0, word] = number
+        row = torch.tensor([ids])
+        baseline = torch.where(feature < len(words), bert.tokenizer.mask_token_id, row)
+        with torch.no_grad():
+            theirs = ablation.attribute(row, baselines=baseline, feature_mask=feature)[0]
+        expected = [float(theirs[word[0]]) for word in words]
+        np.testing.assert_allclose(found.word_scores, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_special_tokens_are_never_taken_out(bert):
+    for found in attribute(bert, TEXTS, method="occlusion"):
+        assert found.scores[0] == found.scores[-1] == 0.0
+
+
+def test_the_number_of_evaluations_is_one_more_than_the_number_of_words(bert):
+    assert [found.nodes for found in attribute(bert, TEXTS, method="occlusion")] == [
+        1 + len(text.split()) for text in TEXTS
+    ]
+
+
+def test_a_span_is_taken_out_apart_from_the_full_stop_that_shares_its_word(bert):
+    """'tall.' is one word of two tokens; asked about 'tall', the span's score is that of masking 'tall' alone."""
+    text = "the commuter is tall."
+    span = (text.index("tall"), text.index("."))
+    question = Question(bert, bert.encode([text]), 1, "occlusion", spans=[span])
+    found = attributions(question, [text])[0]
+    ids, _ = word_positions(bert, text)
+    masked = [bert.tokenizer.mask_token_id if at == 4 else index for at, index in enumerate(ids)]
+    assert bert.tokenizer.convert_ids_to_tokens(ids)[4] == "tall"
+    assert span_score(found, *span) == pytest.approx(log_odds(bert, ids) - log_odds(bert, masked), abs=1e-5)
+
+
+def test_a_phrase_of_words_is_the_sum_of_its_words(bert):
+    text = "a person who sings loudly met the sailor"
+    start = text.index("who sings loudly")
+    found = next(iter(attribute(bert, [text], method="occlusion")))
+    assert span_score(found, start, start + len("who sings loudly")) == pytest.approx(found.word_scores[2:5].sum())
+
+
+def test_a_tokenizer_without_mask_or_unknown_token_is_refused_with_the_way_out():
+    bare = tokenizer(bert=False)
+    bare.mask_token = bare.unk_token = None
+    subject = Subject(gpt2_model(), bare)
+    with pytest.raises(Exception, match="operator: delete") as refused:
+        list(attribute(subject, TEXTS, method="occlusion"))
+    assert refused.value.code == "no_mask_token"
+
+
+def test_span_scores_are_sums_for_additive_methods_and_maxima_for_the_others(bert):
+    text = "the old sailor sings"
+    for method in METHODS:
+        found = next(iter(attribute(bert, [text], method=method)))
+        inside = found.scores[2:4]
+        expected = inside.sum() if METHODS[method].additive else inside.max()
+        assert span_score(found, 4, 14) == pytest.approx(expected)
+
+
+def test_a_span_that_was_cut_off_has_no_score():
+    subject = Subject(gpt2_model(), tokenizer(bert=False))
+    text = "sings " * 80 + "Muslim"
+    found = next(iter(attribute(subject, [text], method="random")))
+    assert "truncated" in found.flags
+    assert span_score(found, len(text) - 6, len(text)) is None
+    assert span_score(found, 0, 5) is not None

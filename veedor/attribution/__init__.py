@@ -1,0 +1,22 @@
+"""Attribution: which words a classifier's score leans on, by methods that declare what their scores mean.
+
+`METHODS` is the contents page. Attributions are evidence for a reader, never a verdict: the term-swap effect is that.
+"""
+
+from veedor.attribution.methods import METHODS, Method, answer, attribute, attributions, explain
+from veedor.attribution.question import UnsupportedModelError, Question, Scored
+from veedor.attribution.result import Attribution, span_score
+
+__all__ = [
+    "METHODS",
+    "Attribution",
+    "Method",
+    "UnsupportedModelError",
+    "Question",
+    "Scored",
+    "answer",
+    "attribute",
+    "attributions",
+    "explain",
+    "span_score",
+]

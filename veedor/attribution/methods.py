@@ -1,0 +1,272 @@
+"""The contents page of attribution: every method there is, what it needs and what its scores mean."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from veedor.attribution.attention import attention, attention_rollout
+from veedor.attribution.chance import random_scores
+from veedor.attribution.gradients import gradient_norm, input_x_gradient
+from veedor.attribution.integrated import integrated_gradients
+from veedor.attribution.occlusion import occlusion
+from veedor.attribution.question import UnsupportedModelError, Question, Scale, Scored
+from veedor.attribution.result import Attribution, combine
+from veedor.errors import UsageError, unknown
+from veedor.progress import Progress, silent
+from veedor.records import Scalar
+from veedor.settings import Settings
+
+if TYPE_CHECKING:
+    from veedor.subjects import Encoding, Subject
+
+BLOCK = 512  # texts that `attribute` explains before it yields the first of them
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a method is called and what its scores mean.
+
+    `targeted`: about one label; without, a sentence about a label must not lean on it. `signed`: for and against.
+    `additive`: sub-words sum to words. `complete`: scores sum to a difference of scores. `cost`: "forward" (one pass),
+    "backward" (one pass and back) or "many".
+    """
+
+    name: str
+    function: Callable[[Question], list[Scored]]
+    summary: str
+    cost: Literal["forward", "backward", "many"]
+    needs_gradient: bool = False
+    needs_attention: bool = False
+    targeted: bool = False
+    signed: bool = False
+    additive: bool = False
+    complete: bool = False
+    deterministic: bool = True
+
+    def properties(self) -> dict[str, Scalar]:
+        """Everything declared but name and function, as plain values."""
+        return {key: value for key, value in self.__dict__.items() if key not in ("name", "function")}
+
+
+_ALL = (
+    Method(
+        "rollout",
+        attention_rollout,
+        "Attention followed through all layers with the residual stream: what the row that the head reads draws from.",
+        cost="forward",
+        needs_attention=True,
+    ),
+    Method(
+        "attention",
+        attention,
+        "Attention of the last layer, mean over heads, in the row that the head reads.",
+        cost="forward",
+        needs_attention=True,
+    ),
+    Method(
+        "integrated_gradients",
+        integrated_gradients,
+        "Gradients collected on the way from a text without content; they sum to the difference in score.",
+        cost="many",
+        needs_gradient=True,
+        targeted=True,
+        signed=True,
+        additive=True,
+        complete=True,
+    ),
+    Method(
+        "gradient",
+        gradient_norm,
+        "L2 norm of the gradient at each token: how much the score would move, not in which direction.",
+        cost="backward",
+        needs_gradient=True,
+        targeted=True,
+    ),
+    Method(
+        "input_x_gradient",
+        input_x_gradient,
+        "Each token's embedding times its gradient: a first-order guess at what the token adds.",
+        cost="backward",
+        needs_gradient=True,
+        targeted=True,
+        signed=True,
+        additive=True,
+    ),
+    Method(
+        "occlusion",
+        occlusion,
+        "What the score loses when a word is masked or deleted, one word at a time.",
+        cost="many",
+        targeted=True,
+        signed=True,
+        additive=True,
+    ),
+    Method(
+        "random",
+        random_scores,
+        "Scores drawn by chance from the text and the seed: what any method is held against.",
+        cost="forward",
+        deterministic=False,
+    ),
+)
+METHODS: dict[str, Method] = {method.name: method for method in _ALL}
+
+
+def find_method(name: str) -> Method:
+    """The method of this name; UsageError names the nearest one."""
+    if name not in METHODS:
+        raise UsageError(unknown("method", name, METHODS))
+    return METHODS[name]
+
+
+def explain(
+    subject: "Subject",
+    encodings: "Sequence[Encoding]",
+    target_index: int,
+    *,
+    method: str,
+    settings: Settings | None = None,
+    scale: Scale = "logit",
+    progress: Progress = silent,
+) -> list[Scored]:
+    """Score every token of every encoding, in input order; `attribute` with texts is what most callers want."""
+    settings = settings or Settings()
+    question = Question(subject, encodings, target_index, method, scale, settings.seed, settings, None, progress)
+    return answer(question)
+
+
+def answer(question: Question) -> list[Scored]:
+    """Run the question's method; UnsupportedModelError names the methods that work where it cannot."""
+    method = find_method(question.method)
+    if not question.encodings:
+        return []
+    refusal = why_not(question.subject, method)
+    if refusal is not None:
+        raise refusal
+    return method.function(question)
+
+
+def why_not(subject: "Subject", method: Method) -> UnsupportedModelError | None:
+    """What stands against a method on this model, as far as it can be said before running it."""
+    if method.needs_attention and getattr(subject.model.config, "is_encoder_decoder", False):
+        return UnsupportedModelError(
+            f"{method.name} does not fit {subject.card.name}: it is an encoder-decoder, where what the head reads "
+            f"passes self-attention of two stacks and cross-attention; choose one of {', '.join(without_attention())}",
+            code="encoder_decoder",
+        )
+    return None
+
+
+def without_attention() -> list[str]:
+    """Names of the methods that need no attention map."""
+    return sorted(name for name, method in METHODS.items() if not method.needs_attention)
+
+
+def attribute(
+    subject: "Subject",
+    texts: Sequence[str],
+    *,
+    method: str,
+    target: str | None = None,
+    settings: Settings | None = None,
+    progress: Progress = silent,
+) -> Iterator[Attribution]:
+    """Explain each text, in order. `target`: a label; None: label 1 of two, or the only one. (See `METHODS`.)
+
+    The explained score is the target's log-odds against the other labels (its logit for sigmoid and one-logit heads).
+    """
+    chosen = find_method(method)
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise UsageError(
+            f"texts is {type(texts).__name__} {texts!r:.40}, expected a list of strings; wrap one as [text]"
+        )
+    refusal = why_not(subject, chosen)
+    if refusal is not None:
+        raise refusal
+    settings = settings or Settings()
+    target_index = label_index(subject, target)
+    return _in_blocks(Question(subject, [], target_index, method, "logit", settings.seed, settings), texts, progress)
+
+
+def label_index(subject: "Subject", target: str | None) -> int:
+    """Index of the explained label; without a name, label 1 of two or the only one, else UsageError lists them."""
+    if target is not None:
+        return subject.target_index(target)
+    if len(subject.labels) > 2:
+        raise UsageError(f"{subject.card.name} has several labels; name the target: {', '.join(subject.labels)}")
+    return len(subject.labels) - 1
+
+
+def _in_blocks(question: Question, texts: Sequence[str], progress: Progress) -> Iterator[Attribution]:
+    for first in range(0, len(texts), BLOCK):
+        block = list(texts[first : first + BLOCK])
+
+        def further(what: str, done: int, _: int, first: int = first) -> None:
+            progress(what, first + done, len(texts))
+
+        yield from attributions(replace(question, encodings=question.subject.encode(block), progress=further), block)
+
+
+def attributions(question: Question, texts: Sequence[str]) -> list[Attribution]:
+    """Answer the question and join the scores with the texts' tokens and words."""
+    scored = answer(question)
+    return [present(question, row, text, own) for row, (text, own) in enumerate(zip(texts, scored, strict=True))]
+
+
+def present(question: Question, row: int, text: str, scored: Scored) -> Attribution:
+    """One text's scores beside its tokens and words."""
+    method, subject, encoding = find_method(question.method), question.subject, question.encodings[row]
+    kept = list(scored.kept) if scored.kept is not None else list(range(len(encoding.ids)))
+    tokens = subject.tokenizer.convert_ids_to_tokens([int(index) for index in encoding.ids])
+    word_scores = words_from(scored.scores, [encoding.token_word[at] for at in kept], len(encoding.words), method)
+    return Attribution(
+        text=text,
+        tokens=[tokens[at] for at in kept],
+        offsets=[encoding.offsets[at] for at in kept],
+        scores=scored.scores,
+        words=[text[start:end] for start, end in encoding.words],
+        word_offsets=list(encoding.words),
+        word_scores=word_scores,
+        method=method.name,
+        target=subject.labels[question.target_index] if method.targeted else None,
+        score_function=score_function(subject, question.scale) if method.targeted else "none",
+        additive=method.additive,
+        covered=encoding.covered,
+        gap=scored.gap,
+        nodes=scored.nodes,
+        options={**options_of(method, question.settings), **scored.facts},
+        flags=scored.flags + (("truncated",) if encoding.truncated else ()),
+    )
+
+
+def words_from(scores: np.ndarray, token_word: Sequence[int], words: int, method: Method) -> np.ndarray:
+    """Sub-word scores to word scores: (n_tokens,) -> (n_words,); sums where scores add up, else maxima."""
+    members: list[list[float]] = [[] for _ in range(words)]
+    for score, word in zip(scores, token_word, strict=True):
+        if word >= 0:
+            members[word].append(float(score))
+    return np.array([combine(own, additive=method.additive) if own else 0.0 for own in members])
+
+
+def score_function(subject: "Subject", scale: Scale) -> str:
+    """What is explained, in words that stand in the record."""
+    if scale == "probability":
+        return "probability of the target"
+    return "log-odds of the target" if subject.head == "softmax" else "logit of the target"
+
+
+def options_of(method: Method, settings: Settings) -> dict[str, Scalar]:
+    """The choices that fix a method's numbers."""
+    embedded: dict[str, Scalar] = {"differentiated": "inputs_embeds"}
+    by_name: dict[str, dict[str, Scalar]] = {
+        "rollout": settings.rollout.model_dump(),
+        "attention": {"layer": "last", "fusion": "mean"},
+        "integrated_gradients": embedded | settings.integrated_gradients.model_dump() | {"rule": "boole_simpson"},
+        "gradient": embedded | {"norm": "l2"},
+        "input_x_gradient": embedded,
+        "occlusion": settings.occlusion.model_dump() | {"unit": "word"},
+        "random": {"seed": settings.seed},
+    }
+    return by_name[method.name]

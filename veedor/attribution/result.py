@@ -1,0 +1,60 @@
+"""One text's explanation as its reader sees it: tokens, words and spans with their scores, and how they were got."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from veedor.attribution.question import Span
+from veedor.records import Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """Which tokens one method holds responsible for one text's score.
+
+    `scores` (n_tokens,) and `word_scores` (n_words,) are float64. `target` is None for methods without a target.
+    `gap` is |sum − (F(x) − F(baseline))| / max(|F(x) − F(baseline)|, .1), None where the method has no such sum.
+    `nodes` counts model evaluations, `covered` the characters that the model saw. Special tokens have offsets (0, 0).
+    """
+
+    text: str
+    tokens: list[str]
+    offsets: list[Span]
+    scores: np.ndarray
+    words: list[str]
+    word_offsets: list[Span]
+    word_scores: np.ndarray
+    method: str
+    target: str | None
+    score_function: str
+    additive: bool
+    covered: int
+    gap: float | None = None
+    nodes: int = 1
+    options: dict[str, Scalar] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+
+
+def span_score(attribution: Attribution, start: int, end: int) -> float | None:
+    """Score of the characters [start, end): sum over its sub-words for additive methods, maximum for the others.
+
+    None where the span was cut off with the rest of a long text, or holds no token.
+    """
+    if end > attribution.covered:
+        return None
+    inside = [
+        score
+        for score, (first, last) in zip(attribution.scores, attribution.offsets, strict=True)
+        if first < end and last > start and last > first
+    ]
+    return combine(inside, additive=attribution.additive) if inside else None
+
+
+def combine(scores: Iterable[float], *, additive: bool) -> float:
+    """Sub-words to one score: their sum where scores add up, else the largest.
+
+    >>> combine([0.5, -0.25], additive=True), combine([0.5, 0.25], additive=False)
+    (0.25, 0.5)
+    """
+    return float(sum(scores)) if additive else float(max(scores))
