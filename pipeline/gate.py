@@ -33,7 +33,7 @@ def read_findings(folder: Path) -> Findings:
 
 
 def joined(policy: Policy, stored: Settings, findings: Findings) -> Policy:
-    """The new policy with the stored target and label map where it names none; UsageError where it needs a new audit."""
+    """The new policy, with the stored target and label map; UsageError where it asks for what was not measured."""
     given = policy.model_fields_set
     if policy.target not in (None, findings.target):
         raise new_audit("target", policy.target, findings.target)
@@ -47,8 +47,8 @@ def joined(policy: Policy, stored: Settings, findings: Findings) -> Policy:
 def new_audit(key: str, asked: object, audited: object) -> UsageError:
     """The UsageError for what cannot be changed on stored evidence."""
     return UsageError(
-        f"the policy's {key} is {asked!r}, but this audit measured {key} {audited!r}; stored findings cannot answer that: "
-        f"a new audit is needed (veedor audit MODEL --policy FILE)"
+        f"the policy's {key} is {asked!r}, but this audit measured {key} {audited!r}; stored findings cannot answer "
+        f"that: a new audit is needed (veedor audit MODEL --policy FILE)"
     )
 
 

@@ -26,12 +26,13 @@ def _number(value: str | int | None) -> int | None:
         raise typer.BadParameter(f"{value!r} is no whole number") from error
 
 
-def _text(value: str | None) -> str | None:
+def nonempty(value: str | None) -> str | None:
+    """None for an empty value."""
     return value or None
 
 
 def _option(*names: str, help: str, metavar: str) -> Any:
-    return typer.Option(*names, help=help, metavar=metavar, callback=_text, show_default=False)
+    return typer.Option(*names, help=help, metavar=metavar, callback=nonempty, show_default=False)
 
 
 def _count(*names: str, help: str) -> Any:

@@ -45,7 +45,10 @@ def in_words(policy: Policy) -> Iterator[tuple[str, str]]:
     yield "inconclusive", UNDECIDED[policy.inconclusive]
     yield "concordance", f"attribution that correlates below {policy.concordance:g} with the effect is marked"
     for waiver in policy.waivers:
-        yield "waivers", f"{waiver.hypothesis} may fail until {waiver.expires}: {waiver.owner} answers ({waiver.reason})"
+        yield (
+            "waivers",
+            f"{waiver.hypothesis} may fail until {waiver.expires}: {waiver.owner} answers ({waiver.reason})",
+        )
     if not policy.waivers:
         yield "waivers", "none: nothing may fail"
     joins = ", ".join(f"{theirs!r} in the set is {ours!r}" for theirs, ours in policy.label_map.items())
@@ -61,8 +64,10 @@ def alpha_in_words(policy: Policy) -> str:
 def margin_in_words(policy: Policy) -> str:
     """What the margin means, in odds and in percentage points where the probability was .5 and .1.
 
-    >>> margin_in_words(Policy())
-    'odds may not change by a factor of 2.00: from 50 % up to 66.7 % or down to 33.3 %, from 10 % up to 18.2 % or down to 5.3 %'
+    >>> print(margin_in_words(Policy()).replace(": ", ":\n").replace(", from", ",\nfrom"))
+    the odds may change by a factor of 2.00 at most:
+    from 50 % up to 66.7 % or down to 33.3 %,
+    from 10 % up to 18.2 % or down to 5.3 %
     """
     if policy.scale == "probability":
         return f"the probability may not change by {100 * policy.margin:g} percentage points, wherever it was"
@@ -70,7 +75,7 @@ def margin_in_words(policy: Policy) -> str:
         f"from {100 * start:g} % up to {shifted(start, policy.margin)} or down to {shifted(start, -policy.margin)}"
         for start in (0.5, 0.1)
     )
-    return f"odds may not change by a factor of {math.exp(policy.margin):.2f}: {ends}"
+    return f"the odds may change by a factor of {math.exp(policy.margin):.2f} at most: {ends}"
 
 
 def shifted(probability: float, logits: float) -> str:

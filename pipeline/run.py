@@ -164,3 +164,8 @@ def finish(desk: Desk, report: Report, tracking_uri: str | None) -> AuditResult:
     code = code_of_verdict(verdict.overall, verdict.policy, logged=log_error is None)
     provenance.update(desk.folder, exit_code=code)
     return AuditResult(desk.folder, verdict, report, code, tracking_uri, run_id, log_error)
+
+
+def render(folder: Path, settings: Settings, *, progress: Progress = silent) -> Report:
+    """Write the reports again from the records that the folder holds."""
+    return publish(Desk(folder, settings, lend(settings, None, progress)))

@@ -29,7 +29,7 @@ ENVIRONMENT = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
-CREDENTIALS = re.compile(r"://[^/@\s]*@")
+CREDENTIALS = re.compile(r"://[^/\s]*@")
 SECRET_VALUES = re.compile(
     r"([?&;\s][^=&\s]*(?:token|password|passwd|secret|key|signature|sig)[^=&\s]*[=])[^&\s]+", re.IGNORECASE
 )

@@ -94,7 +94,8 @@ def _left_out(evaluation: EvaluationSet) -> str:
     if reasons.empty:
         return ""
     shown = ", ".join(f"{reason} {number}" for reason, number in reasons.head(SHOWN_REASONS).items())
-    return f"; {len(evaluation.excluded)} rows were left out before: {shown}"
+    hint = f" (searched with the terms of {evaluation.language!r}: set_language names another)"
+    return f"; {len(evaluation.excluded)} rows were left out before: {shown}{hint if 'no_term' in reasons else ''}"
 
 
 def _same_language(settings: Settings, name: str) -> None:

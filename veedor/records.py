@@ -335,7 +335,7 @@ class Ruling(Frozen):
     equivalence_low: float | None = None  # interval at 1 - 2 alpha, the one that equivalence is read from
     equivalence_high: float | None = None
     beyond_margin: bool | None  # the whole interval lies beyond the margin
-    beyond_p: float | None = None  # one-sided, against an effect of the margin; decides when `demonstrated` is asked for
+    beyond_p: float | None = None  # one-sided, against an effect of just the margin; decides under `demonstrated`
     exploratory_p: float | None = None  # Benjamini-Hochberg within the scope, of hypotheses outside the family
     minimum_detectable_effect: float | None = None
     terms_needed: int | None = None  # inconclusive: about how many terms (or controls) would decide

@@ -79,25 +79,29 @@ def untested_because(finding: Finding, policy: Policy) -> str | None:
 
 def rule_on(case: Case, policy: Policy) -> tuple[VerdictName, str]:
     """The verdict on one hypothesis and the code of the rule that fired: the table of the method, cell by cell."""
-    finding, alpha = case.finding, scope_alpha(policy)
-    if case.untested or finding.estimate is None or case.adjusted is None or case.inside is None:
+    if case.untested or case.inside is None or case.adjusted is None:
         return "NOT_TESTED", case.untested or "undefined"
-    size, shown = harm(finding.estimate, policy.adverse), case.adjusted < alpha
-    demonstrated = policy.fail_when == "demonstrated"
-    far = size > policy.margin
-    if finding.scope == "group" and shown and far:
+    missing = _missing_for_fail(case, case.adjusted, policy)
+    if missing is None:
         return "FAIL", f"fail_{policy.fail_when}"
-    if finding.scope == "term" and shown and far:
-        if not size > extreme_limit(finding):
-            return "INCONCLUSIVE", "not_beyond_extreme_control"
-        if not demonstrated or (case.beyond is not None and case.beyond < alpha):
-            return "FAIL", f"fail_{policy.fail_when}"
-        return "INCONCLUSIVE", "beyond_not_demonstrated"
     if case.inside < policy.alpha:
         return "PASS", "pass_equivalent" if policy.adverse == "both" else "pass_not_worse"
-    if far:
-        return "INCONCLUSIVE", "beyond_not_demonstrated" if demonstrated else "beyond_not_shown"
-    return "INCONCLUSIVE", "inside_not_shown"
+    return "INCONCLUSIVE", missing
+
+
+def _missing_for_fail(case: Case, adjusted: float, policy: Policy) -> str | None:
+    """Code of the first condition of a FAIL that does not hold; None where all hold."""
+    finding, alpha = case.finding, scope_alpha(policy)
+    size = harm(finding.estimate or 0.0, policy.adverse)
+    term, demonstrated = finding.scope == "term", policy.fail_when == "demonstrated"
+    beyond = case.beyond is not None and case.beyond < alpha
+    checks = (
+        (not size > policy.margin, "inside_not_shown"),
+        (not adjusted < alpha, "beyond_not_demonstrated" if demonstrated and not term else "beyond_not_shown"),
+        (term and not size > extreme_limit(finding), "not_beyond_extreme_control"),
+        (term and demonstrated and not beyond, "beyond_not_demonstrated"),
+    )
+    return next((code for broken, code in checks if broken), None)
 
 
 def scope_alpha(policy: Policy) -> float:

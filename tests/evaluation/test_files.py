@@ -131,6 +131,30 @@ def test_axis_and_group_are_taken_from_the_lexicon_where_the_file_leaves_them_ou
     assert reasons(evaluation) == {"row-3": "term_without_group"}
 
 
+def test_a_slot_and_a_span_in_the_file_settle_what_the_lexicon_cannot(tmp_path):
+    rows = "text,axis,group,term,slot,start,end\nThe man met a zorg man.,o,mine,zorg,adj,14,18\n"
+    found = read_rows(written(tmp_path, rows)).rows
+    assert list(found.loc[0, ["start", "surface", "slot"]]) == [14, "zorg", "adj"]
+    assert "The man met a tall man." in set(found["text"])
+
+
+def test_a_span_in_a_complete_set_says_which_of_two_places_is_meant(tmp_path):
+    rows = "text,axis,group,term,control,start,end\nman to man,g,men,man,no,7,10\nman to boss,,,boss,yes,7,11\n"
+    found = read_rows(written(tmp_path, rows)).rows
+    assert list(found["start"]) == [7, 7]
+    assert found["template"].nunique() == 1
+
+
+def test_a_span_beyond_the_text_leaves_its_row_out(tmp_path):
+    rows = "text,axis,group,term,control,start,end\nman,g,men,man,no,7,10\na man,g,men,man,no,,\na boss,,,boss,yes,,\n"
+    assert reasons(read_rows(written(tmp_path, rows))) == {"row-1": "span_outside_text"}
+
+
+def test_a_slot_that_does_not_exist_is_answered_with_those_that_do(tmp_path):
+    with pytest.raises(EvaluationSetError, match="id 'row-1': unknown slot 'adjective'; did you mean 'adj'"):
+        read_rows(written(tmp_path, "text,term,slot\nI met a gay man.,gay,adjective\n"))
+
+
 def test_asymmetric_rows_keep_their_word_and_get_no_others(tmp_path):
     rows = "text,symmetric\nGay people call themselves gays.,no\nI met a Muslim man.,no\nI saw a Muslim man.,yes\n"
     found = read_rows(written(tmp_path, rows)).rows
@@ -144,6 +168,16 @@ def test_null_and_blank_texts_are_counted_apart(tmp_path):
     assert reasons(evaluation) == {"row-1": "null_text", "row-2": "blank_text"}
     assert evaluation.counts["rows_read"] == 3
     assert evaluation.counts["excluded"] == 2
+
+
+def test_each_reason_for_leaving_rows_out_is_said_once_with_its_count(tmp_path):
+    rows = "text,term,control\nI met a gay man.,gay,\nThe zorg.,zorg,\n ,,\nnobody,,\nnobody,,\n"
+    said = [dict(note.values) for note in read_rows(written(tmp_path, rows)).notes if note.code == "rows_not_swapped"]
+    assert said == [
+        {"rows": 1, "reason": "blank_text"},
+        {"rows": 2, "reason": "no_term"},
+        {"rows": 1, "reason": "term_without_group"},
+    ]
 
 
 def test_columns_that_mean_nothing_here_are_named_in_a_note(tmp_path):
@@ -176,6 +210,8 @@ def test_true_may_be_spelled_in_the_usual_ways(tmp_path, spelling):
         ("text,symmetric\na,mostly\n", "row 1: symmetric is 'mostly'; expected true or false"),
         ("id,text\nx,a\ny,b\nx,c\n", "id 'x' stands in rows 1, 3"),
         ("id,text\nrow-2,a\n,b\n", "id 'row-2' stands in rows 1, 2"),
+        ("text,start,end\na,0,1\nb,1,\n", "row 2: start is '1' and end None; expected whole numbers"),
+        ("text,start,end\na,2,1\n", "row 1: start is '2' and end '1'"),
         ("text,axis\na,b/c\n", "row 1: axis is 'b/c'; expected a name without '/'"),
         ("Text,label\na,b\n", "has no column 'text'; its columns: Text, label; if 'Text' holds the texts, rename it"),
         ("sentence,label\na,b\n", "if 'sentence' holds the texts, rename it to 'text'"),
@@ -188,7 +224,7 @@ def test_a_value_that_may_not_stand_there_is_told_with_its_row(tmp_path, content
 
 
 def test_a_language_without_a_lexicon_is_answered_with_those_that_have_one(tmp_path):
-    with pytest.raises(UsageError, match="'de'.*en"):
+    with pytest.raises(UsageError, match=r"'de'.*en.*brings its own terms"):
         read_rows(written(tmp_path, "text\nEin Mann.\n"), language="de")
 
 

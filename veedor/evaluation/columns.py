@@ -19,6 +19,7 @@ FALSE = frozenset("false f no n 0 0.0 falso".split())
 UNKNOWN = frozenset(("unknown", "?", "desconocido"))
 LONG = 100_000
 _NAMES = ("axis", "group")
+_PLAIN = ("label", "template", "axis", "group", "term", "set", "slot")
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,13 @@ def read_columns(table: pd.DataFrame, source: Path) -> Reading:
     symmetric = [_symmetry(value, row, source) for row, value in enumerate(cells["symmetric"], 1)]
     for name in _NAMES:
         _check_names(cells[name], name, source)
+    spans = [_place(*pair, row, source) for row, pair in enumerate(zip(cells["start"], cells["end"], strict=True), 1)]
     kept: list[dict[str, object]] = []
     lost: list[dict[str, object]] = []
     for at, text in enumerate(table["text"]):
-        told: dict[str, object] = {
-            name: cells[name][at] for name in ("label", "template", "axis", "group", "term", "set")
-        }
+        told: dict[str, object] = {name: cells[name][at] for name in _PLAIN}
         record = told | {"id": ids[at], "text": text or "", "control": control[at], "symmetric": symmetric[at]}
+        record |= {"start": spans[at][0], "end": spans[at][1]}
         reason = _why_no_text(text)
         if reason:
             lost.append(record | {"reason": reason})
@@ -87,6 +88,18 @@ def _symmetry(value: str | None, row: int, source: Path) -> str:
     if value is None or value.casefold() in UNKNOWN:
         return "unknown"
     return "yes" if _truth(value, row, source, name="symmetric") else "no"
+
+
+def _place(start: str | None, end: str | None, row: int, source: Path) -> tuple[int, int]:
+    """Where the term stands by the file: characters from 0, the end not included; -1 where it does not say."""
+    if start is None and end is None:
+        return -1, -1
+    if start is None or end is None or not (start.isdecimal() and end.isdecimal() and int(start) < int(end)):
+        raise EvaluationSetError(
+            f"{source}, row {row}: start is {start!r} and end {end!r}; "
+            "expected whole numbers, start before end, or neither"
+        )
+    return int(start), int(end)
 
 
 def _check_names(cells: list[str | None], name: str, source: Path) -> None:

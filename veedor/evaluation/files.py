@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from veedor.errors import UsageError
+from veedor.errors import EvaluationSetError, UsageError, unknown
 from veedor.evaluation.catalogue import CATALOGUE, CatalogueEntry
 from veedor.evaluation.columns import Reading, read_columns
 from veedor.evaluation.formats import Format, recognise
@@ -25,6 +25,8 @@ DEFAULT_LANGUAGE = "en"
 # A row whose place in the sentence is not sure gets no control words, but its own terms can still be compared.
 _GRAMMAR = ("no_safe_slot", "ambiguous_slot")
 _MEANINGS = 50
+# One note a reason, over every stage that left rows out.
+LEFT_OUT = "rows_not_swapped"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ def _own(table: pd.DataFrame, source: Path, language: str) -> EvaluationSet:
     named = reading.rows["term"].notna() & ~reading.rows["control"]
     complete = named.any() and bool((reading.rows["control"] & reading.rows["term"].notna()).any())
     ungrouped = (named & (reading.rows["axis"].isna() | reading.rows["group"].isna())).any()
-    lexicon = None if complete and not ungrouped else load_lexicon(language)
+    lexicon = None if complete and not ungrouped else _lexicon(language, source)
+    if lexicon is not None and not complete:
+        _check_slots(reading.rows, lexicon, source)
     if complete or lexicon is None:
         reading = _joined(reading, place_given(reading.rows, lexicon))
         issues = tuple(issue for issue in entry.known_validity_issues if issue == "words_stand_for_groups")
@@ -82,6 +86,21 @@ def _own(table: pd.DataFrame, source: Path, language: str) -> EvaluationSet:
     labels = sorted(reading.rows["label"].dropna().unique())
     meaning = {label: label for label in labels} if len(labels) <= _MEANINGS else {}
     return _assembled(reading, _Set(source.name, entry, language, meaning, lexicon, issues), len(table))
+
+
+def _lexicon(language: str, source: Path) -> Lexicon:
+    try:
+        return load_lexicon(language)
+    except UsageError as error:
+        way_out = "or a file that brings its own terms (with axis and group) and control words"
+        raise UsageError(f"{source} needs a lexicon: {error}; {way_out}") from error
+
+
+def _check_slots(rows: pd.DataFrame, lexicon: Lexicon, source: Path) -> None:
+    """EvaluationSetError for a slot class for which the lexicon has no control words."""
+    for slot, identity in rows[["slot", "id"]].dropna().itertuples(index=False):
+        if slot not in lexicon.slots:
+            raise EvaluationSetError(f"{source}, id {identity!r}: {unknown('slot', slot, lexicon.slots)}")
 
 
 def _joined(before: Reading, after: Reading) -> Reading:
@@ -134,20 +153,20 @@ def _kept_as_given(reading: Reading, lexicon: Lexicon, rows: pd.DataFrame) -> Re
         form=source["template"],
         set=source["set"].where(source["set"].notna(), again.rows["set"]),
     ).astype(again.rows.dtypes)
-    notes = [note for note in reading.notes if note.values.get("reason") not in _GRAMMAR]
     alone = int(slots.isna().sum())
-    if alone:
-        notes.append(Note(code="no_controls_put_in", values={"rows": alone}))
+    notes = (*reading.notes, Note(code="no_controls_put_in", values={"rows": alone})) if alone else reading.notes
     excluded = pd.concat([reading.excluded[~stuck], again.excluded], ignore_index=True)
-    return Reading(pd.concat([reading.rows, kept], ignore_index=True), excluded, tuple(notes))
+    return Reading(pd.concat([reading.rows, kept], ignore_index=True), excluded, notes)
 
 
 def _assembled(reading: Reading, about: _Set, read: int, *notes: Note) -> EvaluationSet:
     rows = reading.rows
-    unknown = int(((rows["symmetric"] == "unknown") & ~rows["inserted"]).sum())
-    said = [*notes, *reading.notes]
-    if unknown:
-        said.append(Note(code="symmetry_unknown", values={"rows": unknown}))
+    unjudged = int(((rows["symmetric"] == "unknown") & ~rows["inserted"]).sum())
+    said = [*notes, *(note for note in reading.notes if note.code != LEFT_OUT)]
+    if unjudged:
+        said.append(Note(code="symmetry_unknown", values={"rows": unjudged}))
+    reasons = reading.excluded["reason"].value_counts().sort_index()
+    said += [Note(code=LEFT_OUT, values={"rows": int(n), "reason": str(reason)}) for reason, n in reasons.items()]
     return EvaluationSet(
         name=about.name,
         language=about.language,

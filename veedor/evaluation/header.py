@@ -11,7 +11,21 @@ from pathlib import Path
 
 from veedor.errors import EvaluationSetError
 
-KNOWN = ("text", "label", "template", "axis", "group", "term", "set", "control", "symmetric", "id")
+KNOWN = (
+    "text",
+    "label",
+    "template",
+    "axis",
+    "group",
+    "term",
+    "set",
+    "control",
+    "symmetric",
+    "id",
+    "slot",
+    "start",
+    "end",
+)
 # What other files call the text; never read silently, only suggested.
 _CALLED_TEXT = frozenset(
     "sentence tweet comment comment_text content body review review_text document post message utterance texto frase "

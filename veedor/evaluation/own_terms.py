@@ -28,7 +28,7 @@ def place_given(rows: pd.DataFrame, lexicon: Lexicon | None) -> Reading:
     lost: list[Row] = []
     repeated = 0
     for record in as_records(rows):
-        found = find_given(str(record["text"]), record["term"])
+        found = _spans(record)
         placed = _named(record, lexicon) if found else record
         reason = _why_not(record, found, placed)
         if reason or not found:
@@ -38,6 +38,14 @@ def place_given(rows: pd.DataFrame, lexicon: Lexicon | None) -> Reading:
         kept.append(placed | _span(str(record["text"]), *found[0]))
     notes = (Note(code="term_repeated", values={"rows": repeated}),) if repeated else ()
     return Reading(as_rows(_in_contexts(kept)), as_excluded(lost), notes)
+
+
+def _spans(record: Row) -> list[tuple[int, int]]:
+    """Where the term of a row stands: where the file says so, else wherever it is found."""
+    text, start, end = str(record["text"]), int(str(record["start"])), int(str(record["end"]))
+    if start < 0:
+        return find_given(text, record["term"])
+    return [(start, end)] if end <= len(text) and text[start:end].strip() else []
 
 
 def find_given(text: str, term: object) -> list[tuple[int, int]]:
@@ -71,7 +79,7 @@ def _why_not(record: Row, found: list[tuple[int, int]], placed: Row) -> str:
     if record["term"] is None:
         return "control_without_term" if record["control"] else "no_term"
     if not found:
-        return "term_not_in_text"
+        return "term_not_in_text" if record["start"] == -1 else "span_outside_text"
     return "" if record["control"] or (placed["axis"] and placed["group"]) else "term_without_group"
 
 

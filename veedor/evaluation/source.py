@@ -7,6 +7,7 @@ is run. What the columns mean is `columns`' and `formats`' business.
 
 import csv
 import io
+import json
 import logging
 import math
 import os
@@ -149,6 +150,8 @@ def _read_folder(source: Path) -> "Dataset":
     if not (source / "state.json").is_file():
         raise EvaluationSetError(f"{source} is a folder without state.json; expected {EXPECTED}")
     with _quiet(source):
+        if not json.loads((source / "state.json").read_text(encoding="utf-8"))["_data_files"]:
+            raise EvaluationSetError(f"{source} holds no rows; expected at least one")
         return datasets.load_from_disk(str(source), keep_in_memory=True)
 
 

@@ -12,8 +12,8 @@ FORMS_AS_CLUSTERS = 12
 the test over them would have too few degrees of freedom, and the report says what inference is limited to."""
 
 TAIL_LIMIT = 1.0
-"""Absolute skew or excess kurtosis of the control effects (bias-corrected) above which their tails count as heavy. At
-24 controls normal data trip it about one time in eight: conservative."""
+"""Absolute skew, or excess kurtosis, of the control effects (bias-corrected) above which their tails count as heavy:
+light tails (negative kurtosis) do not. At 24 controls normal data trip it about one time in eight: conservative."""
 
 LIGHT_TAIL_FACTOR = 1.0
 HEAVY_TAIL_FACTOR = 2.0

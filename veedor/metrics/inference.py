@@ -181,7 +181,7 @@ def tail_factor(skew: float | None, excess_kurtosis: float | None) -> float:
     >>> tail_factor(0.2, -0.5), tail_factor(-1.2, 0.3), tail_factor(None, None)
     (1.0, 2.0, 2.0)
     """
-    if skew is None or excess_kurtosis is None or max(abs(skew), abs(excess_kurtosis)) > TAIL_LIMIT:
+    if skew is None or excess_kurtosis is None or max(abs(skew), excess_kurtosis) > TAIL_LIMIT:
         return HEAVY_TAIL_FACTOR
     return LIGHT_TAIL_FACTOR
 

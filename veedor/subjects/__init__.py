@@ -1,0 +1,19 @@
+"""The model under audit, and what the rooms above may ask of it: answers, gradients through embeddings, attention.
+
+No demographic terms and no bias here: a subject does not know why it is asked.
+"""
+
+from veedor.subjects.capture import AttentionNotSeenError, Capture, LayerAttention, capture
+from veedor.subjects.encoding import Batch, Encoding
+from veedor.subjects.subject import Subject, frozen
+
+__all__ = [
+    "AttentionNotSeenError",
+    "Batch",
+    "Capture",
+    "Encoding",
+    "LayerAttention",
+    "Subject",
+    "capture",
+    "frozen",
+]
