@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from veedor.progress import Progress
 
@@ -31,6 +31,7 @@ QUIET = {
 }
 NOISY = ("transformers", "datasets", "great_expectations", "matplotlib", "fontTools", "weasyprint", "py.warnings")
 PLAIN_SECONDS = 10.0
+PLAIN_WIDTH = 140
 
 
 def hush() -> None:
@@ -52,7 +53,8 @@ def stdout() -> "Console":
     """Standard output with colours where it is a terminal and NO_COLOR is not set; nothing is read as markup."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, soft_wrap=True)
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    return Console(highlight=False, markup=False, soft_wrap=True, width=width)
 
 
 def print_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -62,12 +64,12 @@ def print_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequen
     from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
+    for position, column in enumerate(columns):
+        side: Literal["left", "right"] = "right" if column.startswith(">") else "left"
+        table.add_column(column.lstrip(">"), justify=side, overflow="fold", no_wrap=position == 0)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console = stdout()
-    console.print(table, width=None if console.is_terminal else 140)
+    stdout().print(table)
 
 
 @contextmanager

@@ -1,6 +1,11 @@
-"""Records small enough to write by hand."""
+"""Records small enough to write by hand, and steps that make them."""
 
-from veedor.records import Finding, Ruling, SubjectCard
+from datetime import date
+
+import pandas as pd
+
+from veedor.records import EvaluationSet, Finding, Ruling, SubjectCard, Verdict
+from veedor.settings import Policy, Settings
 
 
 def finding(identifier: str, estimate: float | None, **changed: object) -> Finding:
@@ -22,6 +27,7 @@ def finding(identifier: str, estimate: float | None, **changed: object) -> Findi
         "n_templates": 14,
         "n_terms": 8,
         "n_controls": 30,
+        "tail_factor": 1.2,
         "why_not": "no_controls" if estimate is None else None,
     }
     return Finding.model_validate(values | changed)
@@ -51,3 +57,42 @@ def card(**changed: object) -> SubjectCard:
         "tokenizer_digest": "t" * 64,
     }
     return SubjectCard.model_validate(values | changed)
+
+
+def effects() -> pd.DataFrame:
+    """What terms and controls did, (word, effect) by word."""
+    words = [("old", "term", 1.6), ("elderly", "term", 1.4), *((f"word{n}", "control", n / 60) for n in range(30))]
+    rows = [("group/age/older", word, kind, effect, 14, 1.0, 4.0) for word, kind, effect in words]
+    return pd.DataFrame(rows, columns=["finding", "word", "kind", "effect", "n_contexts", "subwords", "band"])
+
+
+CALLS: list[str] = []
+
+
+def collect(settings: Settings, subject_language: str | None) -> EvaluationSet:
+    """A step that makes two rows and says that it was called."""
+    CALLS.append("collect")
+    rows = pd.DataFrame({"id": ["1", "2"], "text": [f"seed {settings.seed}", str(subject_language)]})
+    return EvaluationSet(
+        name="by-hand",
+        language="en",
+        licence="Apache-2.0",
+        source="tests",
+        intended_construct="term_swap_effect",
+        digest="d" * 64,
+        rows=rows,
+        excluded=rows.head(0),
+    )
+
+
+def judge(evaluation: EvaluationSet, policy: Policy, today: date) -> Verdict:
+    """A step that passes everything and says that it was called."""
+    CALLS.append("judge")
+    return Verdict(
+        overall="PASS",
+        rule="by_hand",
+        policy=policy.model_dump(mode="json"),
+        policy_digest=policy.digest(),
+        as_of=today.isoformat() if policy.waivers else None,
+        rulings=(),
+    )

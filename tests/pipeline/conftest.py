@@ -11,7 +11,7 @@ from pipeline import provenance
 from pipeline.folder import write_settings
 from pipeline.store import register_classifier
 from pipeline.tracking import default_tracking_uri
-from tests.pipeline.by_hand import card, finding, ruling
+from tests.pipeline.by_hand import card, effects, finding, ruling
 from veedor.records import Attributions, Decisions, EvaluationSet, Findings, SubjectCard, Verdict
 from veedor.settings import Policy, Settings
 
@@ -89,12 +89,20 @@ def finished_audit(tmp_path: Path) -> Callable[..., Path]:
         Attributions(target="bad", score_function="log-odds of the target", methods={}, rows=rows).save(
             folder / "attributions"
         )
-        findings = (finding("group/age/older", 1.5), finding("group/religion/muslim", None))
-        tables = dict.fromkeys(("effects", "contexts", "groups", "pairs"), rows)
+        findings = (
+            finding("group/age/older", 1.5),
+            finding("group/religion/muslim", None),
+            finding("term/age/older/old", 1.6, prediction_error=0.3, prediction_df=29.0, most_extreme_control=0.5),
+        )
+        tables = dict.fromkeys(("contexts", "groups", "pairs"), rows) | {"effects": effects()}
         Findings.model_validate({"scale": policy.scale, "target": "bad", "findings": findings, **tables}).save(
             folder / "findings"
         )
-        rulings = (ruling("group/age/older", "FAIL", 1.5), ruling("group/religion/muslim", "NOT_TESTED", None))
+        rulings = (
+            ruling("group/age/older", "FAIL", 1.5),
+            ruling("group/religion/muslim", "NOT_TESTED", None),
+            ruling("term/age/older/old", "FAIL", 1.6),
+        )
         content = policy.model_dump(mode="json")
         Verdict(overall="FAIL", rule="by_hand", policy=content, policy_digest=policy.digest(), rulings=rulings).save(
             folder / "verdict"

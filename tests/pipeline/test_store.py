@@ -46,7 +46,7 @@ def test_a_run_holds_parameters_metrics_tags_the_dataset_and_every_file(finished
     assert run.data.params["settings.seed"] == "0" and run.data.params["policy.margin"] == "0.693"
     assert run.data.metrics["veedor.effect.group.age.older"] == 1.5
     assert run.data.metrics["veedor.adjusted_p.group.age.older"] == 0.004
-    assert run.data.metrics["veedor.count.fail"] == 1.0 and run.data.metrics["veedor.count.not_tested"] == 1.0
+    assert run.data.metrics["veedor.count.fail"] == 2.0 and run.data.metrics["veedor.count.not_tested"] == 1.0
     assert "veedor.effect.group.religion.muslim" not in run.data.metrics, "it has no estimate"
     assert run.data.tags["audit.status"] == "FAIL" and run.data.tags["audit.run_id"] == logged.run_id
     assert run.data.tags["mlflow.note.content"] == "# FAIL\n"

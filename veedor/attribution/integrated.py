@@ -8,7 +8,7 @@ not grow with the number of nodes.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,16 +68,9 @@ class StraightPaths:
         rows = torch.as_tensor(owners, device=self.ends.device)
         at = torch.as_tensor(positions, dtype=self.ends.dtype, device=self.ends.device)[:, None, None]
         steps = (self.ends - self.starts)[rows]
-        heights, gradient = gradients_at(self.question, self.starts[rows] + at * steps, take(self.batch, rows))
+        heights, gradient = gradients_at(self.question, self.starts[rows] + at * steps, self.batch.take(rows))
         derivative = (gradient.double() * steps.double()).sum(dim=-1)
         return derivative.cpu().numpy(), heights.cpu().numpy()
-
-
-def take(batch: "Batch", rows: "torch.Tensor") -> "Batch":
-    """The batch's texts at these positions, each as often as it is named."""
-    positions = None if batch.position_ids is None else batch.position_ids[rows]
-    named = tuple(batch.rows[int(row)] for row in rows)
-    return replace(batch, rows=named, ids=batch.ids[rows], mask=batch.mask[rows], position_ids=positions)
 
 
 def _scored(scores: np.ndarray, integral: Integral) -> Scored:

@@ -233,7 +233,7 @@ def present(question: Question, row: int, text: str, scored: Scored) -> Attribut
         target=subject.labels[question.target_index] if method.targeted else None,
         score_function=score_function(subject, question.scale) if method.targeted else "none",
         additive=method.additive,
-        covered=encoding.covered,
+        covered=(encoding.covered_from, encoding.covered),
         gap=scored.gap,
         nodes=scored.nodes,
         options={**options_of(method, question.settings), **scored.facts},

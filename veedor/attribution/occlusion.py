@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from veedor.attribution.question import UnsupportedModelError, Question, Scored, Span, by_content, undisturbed
+from veedor.attribution.question import UnsupportedModelError, Question, Scored, Span, undisturbed
 
 if TYPE_CHECKING:
     from veedor.subjects import Encoding, Subject
@@ -22,6 +22,8 @@ BLOCK = 64  # texts whose variants are held at a time
 
 def occlusion(question: Question) -> list[Scored]:
     """F(x) − F(x without the word) for each word, in the units of the score; signed."""
+    from veedor.subjects.encoding import by_content
+
     operator = question.settings.occlusion.operator
     filler = filler_id(question.subject) if operator == "mask" else None
     answers: list[Scored | None] = [None] * len(question.encodings)

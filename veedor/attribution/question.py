@@ -80,11 +80,6 @@ def real_tokens(batch: "Batch", values: np.ndarray) -> list[np.ndarray]:
     return [row[keep].astype(np.float64) for row, keep in zip(values, mask, strict=True)]
 
 
-def by_content(encodings: "Sequence[Encoding]") -> list[int]:
-    """Positions sorted by length, then content: blocks of work that do not depend on the order of the input."""
-    return sorted(range(len(encodings)), key=lambda row: (len(encodings[row].ids), tuple(encodings[row].ids), row))
-
-
 def content_seed(encoding: "Encoding", seed: int) -> int:
     """A seed that depends on nothing but the text's tokens and the audit's seed."""
     content = f"{seed}:{','.join(str(int(index)) for index in encoding.ids)}"

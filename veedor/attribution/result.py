@@ -15,7 +15,8 @@ class Attribution:
 
     `scores` (n_tokens,) and `word_scores` (n_words,) are float64. `target` is None for methods without a target.
     `gap` is |sum − (F(x) − F(baseline))| / max(|F(x) − F(baseline)|, .1), None where the method has no such sum.
-    `nodes` counts model evaluations, `covered` the characters that the model saw. Special tokens have offsets (0, 0).
+    `nodes` counts model evaluations; `covered` is the run of characters that the model saw. Special tokens have
+    offsets (0, 0).
     """
 
     text: str
@@ -29,7 +30,7 @@ class Attribution:
     target: str | None
     score_function: str
     additive: bool
-    covered: int
+    covered: Span
     gap: float | None = None
     nodes: int = 1
     options: dict[str, Scalar] = field(default_factory=dict)
@@ -41,7 +42,7 @@ def span_score(attribution: Attribution, start: int, end: int) -> float | None:
 
     None where the span was cut off with the rest of a long text, or holds no token.
     """
-    if end > attribution.covered:
+    if start < attribution.covered[0] or end > attribution.covered[1]:
         return None
     inside = [
         score

@@ -40,6 +40,6 @@ def _of_context(context: str, slot: str, members: pd.DataFrame, words: int, turn
                 "original": original["text"],
                 "word": changed["term"],
                 "kind": kind,
-                "group": None if kind == "control" else f"{changed['axis']}/{changed['group']}",
+                "group": "" if kind == "control" else f"{changed['axis']}/{changed['group']}",
                 "changed": changed["text"],
             }

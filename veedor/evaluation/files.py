@@ -143,8 +143,9 @@ def _kept_as_given(reading: Reading, lexicon: Lexicon, rows: pd.DataFrame) -> Re
     stuck = reading.excluded["reason"].isin(_GRAMMAR)
     chosen = rows[rows["id"].isin(reading.excluded.loc[stuck, "id"])].reset_index(drop=True)
     again = place_given(chosen.assign(set=None, template=None).astype(chosen.dtypes), lexicon)
+    excluded = pd.concat([reading.excluded[~stuck], again.excluded], ignore_index=True)
     if again.rows.empty:
-        return reading
+        return Reading(reading.rows, excluded, reading.notes)
     told = reading.rows.drop_duplicates(["template", "slot"]).drop_duplicates("template", keep=False)
     slots = again.rows["template"].map(told.set_index("template")["slot"])
     source = chosen.set_index("id").loc[again.rows["id"]].reset_index()
@@ -155,7 +156,6 @@ def _kept_as_given(reading: Reading, lexicon: Lexicon, rows: pd.DataFrame) -> Re
     ).astype(again.rows.dtypes)
     alone = int(slots.isna().sum())
     notes = (*reading.notes, Note(code="no_controls_put_in", values={"rows": alone})) if alone else reading.notes
-    excluded = pd.concat([reading.excluded[~stuck], again.excluded], ignore_index=True)
     return Reading(pd.concat([reading.rows, kept], ignore_index=True), excluded, notes)
 
 

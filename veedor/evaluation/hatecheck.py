@@ -41,8 +41,8 @@ def read_hatecheck(table: pd.DataFrame, lexicon: Lexicon, source: Path) -> Readi
             continue
         symmetric = "no" if label == "hateful" else "yes"
         kept.append(record | placed | {"form": f"{functionality}-{template_id}", "symmetric": symmetric})
-    hateful = sum(record["symmetric"] == "no" for record in kept)
-    notes = (Note(code="hateful_cases_asymmetric", values={"rows": hateful}),) if hateful else ()
+    hateful = any(record["symmetric"] == "no" for record in kept)
+    notes = (Note(code="hateful_cases_asymmetric"),) if hateful else ()
     return Reading(as_rows(kept), as_excluded(lost), notes)
 
 

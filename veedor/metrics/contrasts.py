@@ -62,8 +62,11 @@ class Dropped:
     def of(cls, rows: pd.DataFrame, reasons: pd.Series) -> "Dropped":
         """Count `reasons` ("" for a row that is used) over the rows of `flat.flatten`."""
         counts: dict[tuple[str, ...], dict[str, int]] = {}
-        named = rows.loc[~rows["control"].astype(bool) & rows["group"].notna(), ["axis", "group", "term"]].fillna("")
-        for axis, group, term, reason in named.assign(reason=reasons).itertuples(index=False):
+        hypothetical = ~rows["control"].astype(bool) & rows["group"].notna()
+        named = rows.loc[hypothetical, ["axis", "group", "term"]].fillna("")
+        for (axis, group, term), reason in zip(
+            named.itertuples(index=False, name=None), reasons[hypothetical], strict=True
+        ):
             for key in ((axis, group), (axis, group, term)):
                 found = counts.setdefault(key, {})
                 if reason:

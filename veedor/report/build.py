@@ -3,9 +3,10 @@
 Verdicts come from the record that holds them. No words: those are `veedor.report.prose`'s.
 """
 
-from collections import Counter
+from collections.abc import Sequence
+from typing import get_args
 
-from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Note, Verdict
+from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Note, Verdict, VerdictName
 from veedor.report.dossier import (
     Absent,
     Counterfactual,
@@ -13,12 +14,13 @@ from veedor.report.dossier import (
     DataSheet,
     Decision,
     Dossier,
+    Hypothesis,
     IntendedUse,
     Limitations,
     Metrics,
     NotTested,
-    Places,
     PolicySheet,
+    Provenance,
     RulingRow,
     SignOff,
     SubjectSheet,
@@ -28,8 +30,11 @@ from veedor.report.pairs import Examples
 from veedor.report.sheets import data_sheet, dataset_checks, group_rows, method_validity
 from veedor.settings import Policy, Settings, build
 
+VERDICTS = get_args(VerdictName)
 GENERATED = "identity-terms-"
 NEXT = {"FAIL": "stop_release", "NOT_TESTED": "repair_audit", "PASS": "release_may_pass"}
+# Told elsewhere, or a place on somebody's disk.
+NOT_IN_EVIDENCE = {"policy", "owner", "intended_use", "evaluation_set", "languages", "trust_pickle"}
 GENERAL = (
     "words_not_people",
     "only_these_texts",
@@ -75,7 +80,7 @@ def build_dossier(
         ll144=Absent(why_not="no_data_about_people"),
         comparison=Absent(why_not="nothing_to_compare_with"),
         limitations=limitations(sheet, swaps, notes, policy, declared=bool(settings.intended_use)),
-        provenance=Places(),
+        provenance=Provenance(settings=settings.model_dump(mode="json", exclude=NOT_IN_EVIDENCE)),
         signoff=SignOff(waivers=tuple(waiver.model_dump(mode="json") for waiver in policy.waivers)),
         schedule=Absent(why_not="no_schedule_recorded"),
         data_protection=data_protection(evaluation.name),
@@ -104,9 +109,10 @@ def decision(verdict: Verdict, policy: Policy, swaps: Counterfactual, owner: str
         failing=tuple(row.id for row in failed if not row.waiver),
         waived=tuple(row.id for row in failed if row.waiver),
         counts={
-            scope: dict(sorted(Counter(row.verdict for row in rows if row.scope == scope).items()))
-            for scope in policy.scopes
+            scope: _counted([row for row in rows if row.scope == scope]) for scope in policy.scopes
         },
+        primary=_counted([row for row in rows if row.primary]),
+        gating=_counted([row for row in rows if row.gating]),
         family={
             scope: sum(row.scope == scope and row.adjusted_p is not None for row in rows) for scope in policy.scopes
         },
@@ -122,6 +128,10 @@ def decision(verdict: Verdict, policy: Policy, swaps: Counterfactual, owner: str
             for row in rows
         ),
     )
+
+
+def _counted(rows: Sequence[Hypothesis]) -> dict[str, int]:
+    return {"all": len(rows)} | {name: sum(row.verdict == name for row in rows) for name in VERDICTS}
 
 
 def limitations(

@@ -11,6 +11,7 @@ from veedor.records import Frozen, Note, Scalar, Scope, SubjectCard, VerdictName
 
 DOSSIER_VERSION = 1
 Count = dict[str, int]
+Tally = dict[VerdictName | Literal["all"], int]
 
 
 class Absent(Frozen):
@@ -209,6 +210,8 @@ class Hypothesis(Frozen):
     equivalence_low: float | None
     equivalence_high: float | None
     beyond_margin: bool | None
+    beyond_p: float | None
+    exploratory_p: float | None
     practical: Practical | None
     minimum_detectable_effect: float | None
     terms_needed: int | None
@@ -334,7 +337,9 @@ class Decision(Frozen):
     with_waivers: bool
     failing: tuple[str, ...]  # gating, not waived
     waived: tuple[str, ...]
-    counts: dict[Scope, dict[VerdictName, int]]
+    counts: dict[Scope, Tally]
+    primary: Tally
+    gating: Tally
     family: dict[Scope, int]  # hypotheses that Holm's correction ran over
     alpha: float
     alpha_per_scope: float
@@ -359,9 +364,10 @@ class Limitations(Frozen):
     not_tested: tuple[NotTested, ...]
 
 
-class Places(Frozen):
-    """E15, E16: the files that hold times, versions and hashes."""
+class Provenance(Frozen):
+    """E15, E16: what the numbers were made with; times, versions and hashes are in the files named."""
 
+    settings: dict[str, Any]
     file: str = "provenance.json"
     manifest: str = "manifest.json"
 
@@ -399,7 +405,7 @@ class Dossier(Frozen):
     ll144: Absent
     comparison: Absent
     limitations: Limitations
-    provenance: Places
+    provenance: Provenance
     signoff: SignOff
     schedule: Absent
     data_protection: DataProtection
