@@ -51,7 +51,7 @@ def demo(
     """Train, plant, register and audit; `ok` where the planted group failed and no other did."""
     from pipeline.run import run_audit
     from pipeline.store import default_tracking_uri, register_classifier
-    from veedor.evaluation import build_identity_terms
+    from veedor.evaluation.templates import build_identity_terms
     from veedor.settings import Settings, build
 
     out.mkdir(parents=True, exist_ok=True)

@@ -74,6 +74,16 @@ def open_folder(out: Path, *, resume: bool) -> Path:
     return folder
 
 
+def sweep(folder: Path) -> bool:
+    """Remove a folder that holds nothing but what was written before the first step: a typing error leaves no trace."""
+    if any(entry.name not in PLACES for entry in folder.iterdir()):
+        return False
+    for name in PLACES:
+        (folder / name).unlink(missing_ok=True)
+    folder.rmdir()
+    return True
+
+
 def write_settings(folder: Path, settings: Settings) -> None:
     """settings.yaml: everything the audit was told, defaults included; it can be given back as --settings."""
     content = yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

@@ -17,7 +17,7 @@ import yaml
 
 from pipeline.tracking import (
     client_of,
-    registry_uri_for,
+    connected,
     require_reachable,
     sqlite_file,
     store_faults,
@@ -214,10 +214,15 @@ def nothing_if_missing(ask: Callable[..., Answer], given: str) -> Answer | None:
 
 
 def download(identity: Identity, folder: Path, client: "MlflowClient", *, trust_pickle: bool) -> Found:
-    """Check the flavour from the small MLmodel file first, then bring the rest."""
-    description = read_description(bring(identity, "/MLmodel", folder / "description", client))
-    require_transformers(identity.name, description, trust_pickle=trust_pickle)
-    path = bring(identity, "", folder / "model", client)
+    """Check the flavour before the rest is brought, from the small MLmodel file where it has an address of its own."""
+    path = folder / "model"
+    if LOGGED.fullmatch(str(identity.uri)):
+        path = bring(identity, "", path, client)
+        description = described(identity, path / "MLmodel", trust_pickle=trust_pickle)
+    else:
+        small = bring(identity, "/MLmodel", folder / "description", client)
+        description = described(identity, small, trust_pickle=trust_pickle)
+        path = bring(identity, "", path, client)
     model_id = identity.model_id or description.get("model_id")
     return Found(path, replace(identity, model_id=model_id, run_id=identity.run_id or description.get("run_id")))
 
@@ -227,12 +232,11 @@ def bring(identity: Identity, part: str, place: Path, client: "MlflowClient") ->
     from mlflow.artifacts import download_artifacts
     from mlflow.exceptions import MlflowException
 
-    tracking_uri = client.tracking_uri
-    at = {"tracking_uri": tracking_uri, "registry_uri": registry_uri_for(tracking_uri)}
     try:
-        return Path(download_artifacts(artifact_uri=f"{identity.uri}{part}", dst_path=str(place), **at))
+        with connected(client.tracking_uri):  # MLflow's own arguments for it do not reach the registry
+            return Path(download_artifacts(artifact_uri=f"{identity.uri}{part}", dst_path=str(place)))
     except (MlflowException, OSError) as error:
-        require_reachable(tracking_uri)
+        require_reachable(client.tracking_uri)
         raise SubjectError(f"{identity.name} cannot be downloaded: {missing(identity, error, client)}") from error
 
 
@@ -245,15 +249,15 @@ def missing(identity: Identity, error: Exception, client: "MlflowClient") -> str
     return f"{said}; the run holds {', '.join(held) or 'no artifact folder'}"
 
 
-def read_description(path: Path) -> dict[str, Any]:
-    """The content of an MLmodel file."""
+def described(identity: Identity, path: Path, *, trust_pickle: bool) -> dict[str, Any]:
+    """The content of an MLmodel file, if the model is one that can be audited."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SubjectError(
-            f"cannot read MLmodel: {error}; log the model again with mlflow.transformers.log_model"
-        ) from error
-    return dict(content or {})
+        content = dict(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        way_out = "log the model again with mlflow.transformers.log_model"
+        raise SubjectError(f"{identity.name} has no MLmodel file that can be read: {error}; {way_out}") from error
+    require_transformers(identity.name, content, trust_pickle=trust_pickle)
+    return content
 
 
 def require_transformers(name: str, description: dict[str, Any], *, trust_pickle: bool) -> None:

@@ -51,7 +51,7 @@ def begin(folder: Path, model: str, settings: Settings) -> dict[str, Any]:
         "finished": None,
         "first_started": earlier.get("first_started") or now(),
         "model": without_secrets(model),
-        "command": without_secrets(shlex.join(sys.argv)),
+        "command": command_line(sys.argv),
         "working_directory": os.getcwd(),
         "seed": settings.seed,
         "threads": settings.threads,
@@ -62,6 +62,17 @@ def begin(folder: Path, model: str, settings: Settings) -> dict[str, Any]:
         "mlflow": earlier.get("mlflow"),
         "exit_code": None,
     }
+
+
+def command_line(arguments: list[str]) -> str:
+    """The command as it can be typed again, without secrets.
+
+    >>> command_line(["/x/pipeline/__main__.py", "audit", "my model", "--tracking-uri", "http://a:b@c"])
+    "veedor audit 'my model' --tracking-uri http://***@c"
+    """
+    program = Path(arguments[0]).name if arguments else ""
+    ours = program in ("__main__.py", "veedor")
+    return without_secrets(shlex.join(["veedor" if ours else program, *arguments[1:]]))
 
 
 def packages() -> dict[str, str]:

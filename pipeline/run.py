@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipeline import provenance
 from pipeline.exits import code_of_error, code_of_verdict
-from pipeline.folder import Desk, make, open_folder, write_settings
+from pipeline.folder import Desk, make, open_folder, sweep, write_settings
 from pipeline.plan import PLAN, STEPS
 from pipeline.tracking import tracking_uri_for
 from veedor.errors import StoreError, UsageError, unknown
@@ -62,7 +62,8 @@ def run_audit(
         report = publish(desk)
         return finish(desk, report, uri if log else None)
     except BaseException as error:
-        provenance.update(folder, finished=provenance.now(), exit_code=code_of_error(error))
+        if not sweep(folder):
+            provenance.update(folder, finished=provenance.now(), exit_code=code_of_error(error))
         raise
 
 
@@ -105,10 +106,11 @@ def check_settings(settings: Settings) -> None:
 def lent_subject(model: str, settings: Settings, tracking_uri: str) -> "Iterator[Subject]":
     """The model under audit, with its pinned identity, on a fixed number of threads; threads are put back after."""
     from pipeline.models import fetched
-    from veedor.subjects import Subject
 
     with fetched(model, tracking_uri=tracking_uri, trust_pickle=settings.trust_pickle) as found:
         import torch
+
+        from veedor.subjects import Subject
 
         threads = torch.get_num_threads()
         torch.set_num_threads(settings.threads)

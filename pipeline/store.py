@@ -8,9 +8,12 @@ quietly: the folder remembers where it went.
 import os
 import shlex
 import time
+import warnings
 from collections.abc import Mapping
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from hashlib import sha256
+from io import StringIO
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -286,7 +289,9 @@ def register_classifier(
     # Without requirements MLflow looks for torchvision, which no text classifier needs.
     needs = [f"torch=={torch.__version__.partition('+')[0]}", f"transformers=={transformers.__version__}"]
     try:
-        with connected(tracking_uri) as client:
+        # What MLflow says meanwhile, on standard error and as warnings, is about itself.
+        with connected(tracking_uri) as client, redirect_stderr(StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             run = client.create_run(experiment_id(client), run_name=f"register {name}")
             with mlflow.start_run(run_id=run.info.run_id):
                 logged = mlflow.transformers.log_model(

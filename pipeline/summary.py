@@ -87,7 +87,7 @@ def failure_row(ruling: "Ruling", policy: dict[str, Any]) -> tuple[str, ...]:
     """One failing hypothesis as cells."""
     interval = f"{number(ruling.low)} to {number(ruling.high)}"
     logit = policy.get("scale", "logit") == "logit" and ruling.estimate is not None
-    odds = f"{math.exp(min(ruling.estimate or 0.0, 50.0)):.2g}" if logit else ""
+    odds = f"{math.exp(min(ruling.estimate or 0.0, 50.0)):.2f}" if logit else ""
     p = "" if ruling.adjusted_p is None else f"{ruling.adjusted_p:.2g}"
     return ruling.id, number(ruling.estimate), odds, interval, p, (ruling.waiver or {}).get("expires", "")
 

@@ -58,7 +58,7 @@ def explained_methods(attributions: Attributions | None, settings: Settings) -> 
         return []
     found = []
     for name, rows in sorted(attributions.rows.groupby("method"), key=lambda part: str(part[0])):
-        declared = attributions.methods[str(name)]
+        declared = attributions.methods.get(str(name), {})
         signed, additive = bool(declared.get("signed")), bool(declared.get("additive"))
         units = UNITS[settings.policy.scale] if signed and additive else "method"
         found.append(Explained(str(name), units, signed, rows[["id", "span_score"]]))

@@ -10,7 +10,7 @@ from steps.attribute import attribute_sample
 from steps.judge import judge
 from steps.measure import measure
 from steps.predict import predict
-from veedor.evaluation import build_identity_terms
+from veedor.evaluation.templates import build_identity_terms
 from veedor.records import EvaluationSet, Verdict
 from veedor.settings import Settings, build
 from veedor.subjects import Subject

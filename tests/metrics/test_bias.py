@@ -130,6 +130,19 @@ def test_a_word_in_exactly_half_of_the_contexts_counts_toward_the_minimum() -> N
     assert (found.n_terms, found.n_controls) == (6, 25)
 
 
+def test_a_word_is_not_rare_for_want_of_slots_of_its_class() -> None:
+    """Of 18 contexts 12 take an adjective and 6 a noun; the noun stands in all 6, an adjective in 5 of 12."""
+    rows = made_up(contexts=18)
+    noun = rows["template"] >= "c012"
+    rows["slot"] = np.where(noun, "noun", "adj")
+    rows = rows[(rows["term"] == "jewish 0") | rows["control"] | (noun == (rows["term"] == "jewish 1"))]
+    rows.loc[rows["control"] & noun, "term"] += " noun"
+    rows = drop(rows, (rows["term"] == "jewish 2") & (rows["template"] < "c007"), "same_tokens")
+    found = finding(measured(rows), "group/religion/jewish")
+    assert (found.n_templates, found.n_terms, found.n_controls) == (18, 5, 52)
+    assert found.dropped == {"same_tokens": 7, "terms_in_few_contexts": 1}
+
+
 def test_a_term_of_which_nothing_is_left_is_still_a_finding() -> None:
     rows = made_up()
     found = finding(measured(drop(rows, rows["term"] == "older 0", "asymmetric")), "term/age/older/older 0")

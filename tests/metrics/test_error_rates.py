@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from veedor.metrics.bootstrap import resampled_t, studentised_interval
 from veedor.metrics.crossed import Contrast, contrast
-from veedor.metrics.inference import crossed_result, crossed_test
+from veedor.metrics.inference import crossed_result, crossed_test, holm, term_result
 
 REPETITIONS = 2000
 
@@ -94,6 +95,38 @@ def test_the_public_test_is_the_simulated_one() -> None:
         result = crossed_test(numbers, template, names, group, of="g", against="h")
         mine = (batch.estimate[repetition], batch.standard_error[repetition], batch.df[repetition])
         assert (result.estimate, result.standard_error, result.df) == pytest.approx(mine, rel=1e-12)
+
+
+def test_ordinary_words_are_seldom_called_out_at_term_scope() -> None:
+    """Twelve words drawn like the 24 controls, Holm at .025, no margin: any of them in at most 5 of 100 audits."""
+    design = Design(24, (12, 24), (0.5, 0.5), 0.0, 0.4)
+    control = np.arange(36) >= 12
+    alarms = 0
+    for values in draw(design, 300, seed=9):
+        results = [term_result(contrast(values, np.arange(36) == word, control), control) for word in range(12)]
+        beyond = [
+            p < 0.025 and abs(one.estimate) > one.tail_factor * one.most_extreme_control
+            for p, one in zip(holm([one.p for one in results]), results, strict=True)
+        ]
+        alarms += any(beyond)
+    assert alarms / 300 <= 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["D1", "D2", "D3", "D5", "D6"])
+def test_the_pigeonhole_bootstrap_rejects_a_true_null_at_most_eight_times_in_a_hundred(name: str) -> None:
+    """Not D4: with three terms a side it refuses to answer."""
+    design = DESIGNS[name]
+    first = np.arange(sum(design.terms)) < design.terms[0]
+    generator = np.random.default_rng(12)
+    values = draw(design, REPETITIONS, seed=11)
+    found = crossed(design, values)
+    rejected = 0
+    for cells, estimate, error in zip(values, found.estimate, found.standard_error, strict=True):
+        drawn = resampled_t(cells, first, ~first, generator=generator, draws=400)
+        low, high = studentised_interval(drawn, estimate, error)
+        rejected += not low <= 0 <= high
+    assert rejected / REPETITIONS <= 0.08
 
 
 def test_power_needs_terms_not_templates() -> None:

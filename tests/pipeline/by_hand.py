@@ -66,6 +66,12 @@ def effects() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["finding", "word", "kind", "effect", "n_contexts", "subwords", "band"])
 
 
+def contexts() -> pd.DataFrame:
+    """How far terms and controls lay apart in each context."""
+    rows = [("group/age/older", f"context{n}", 1.4 + n / 70, 2) for n in range(14)]
+    return pd.DataFrame(rows, columns=["finding", "context", "difference", "n_rows"])
+
+
 CALLS: list[str] = []
 
 

@@ -1,5 +1,6 @@
 """A finished audit made by hand, and a tiny classifier in a SQLite registry."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 from pipeline import provenance
 from pipeline.folder import write_settings
 from pipeline.store import register_classifier
-from pipeline.tracking import default_tracking_uri
-from tests.pipeline.by_hand import card, effects, finding, ruling
+from pipeline.tracking import default_tracking_uri, sqlite_file
+from tests.pipeline.by_hand import card, contexts, effects, finding, ruling
 from veedor.records import Attributions, Decisions, EvaluationSet, Findings, SubjectCard, Verdict
 from veedor.settings import Policy, Settings
 
@@ -37,6 +38,25 @@ def no_mlflow_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite store in which nothing was logged; making one takes seconds, copying it none."""
+    from mlflow import MlflowClient
+
+    uri = default_tracking_uri(tmp_path_factory.mktemp("empty"))
+    MlflowClient(tracking_uri=uri, registry_uri=uri).search_experiments()
+    found = sqlite_file(uri)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def uri(empty_store: Path, tmp_path: Path) -> str:
+    """The address of an empty store in this test's folder."""
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    return default_tracking_uri(tmp_path)
 
 
 @dataclass(frozen=True)
@@ -94,7 +114,7 @@ def finished_audit(tmp_path: Path) -> Callable[..., Path]:
             finding("group/religion/muslim", None),
             finding("term/age/older/old", 1.6, prediction_error=0.3, prediction_df=29.0, most_extreme_control=0.5),
         )
-        tables = dict.fromkeys(("contexts", "groups", "pairs"), rows) | {"effects": effects()}
+        tables = {"effects": effects(), "contexts": contexts(), "groups": rows, "pairs": rows}
         Findings.model_validate({"scale": policy.scale, "target": "bad", "findings": findings, **tables}).save(
             folder / "findings"
         )

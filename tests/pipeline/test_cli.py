@@ -192,8 +192,8 @@ def test_altered_findings_are_not_judged(finished_audit: Write) -> None:
     assert code == 2 and "altered" in said
 
 
-def test_log_says_the_run_and_says_so_when_it_was_logged_already(finished_audit: Write, tmp_path: Path) -> None:
-    folder, uri = str(finished_audit()), f"sqlite:///{tmp_path / 'mlflow.db'}"
+def test_log_says_the_run_and_says_so_when_it_was_logged_already(finished_audit: Write, uri: str) -> None:
+    folder = str(finished_audit())
     code, first, _ = ask("log", folder, "--tracking-uri", uri)
     assert code == 0 and first.startswith("logged: run ")
     code, second, _ = ask("log", folder, "--tracking-uri", uri)

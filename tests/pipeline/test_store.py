@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,12 @@ def client_for(uri: str) -> MlflowClient:
 def audited(registry: Registry) -> dict[str, object]:
     """The identity of the registered model, as an audit pins it."""
     [version] = client_for(registry.uri).search_model_versions("name='tiny'")
-    return {"uri": "models:/tiny/1", "alias": "candidate", "version": "1", "model_id": version.model_id}
+    return {
+        "uri": "models:/tiny/1",
+        "alias": "candidate",
+        "version": "1",
+        "model_id": version.source.removeprefix("models:/"),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +43,7 @@ def dead_server() -> str:
         return f"http://ana:s3cret@127.0.0.1:{free.getsockname()[1]}"
 
 
-def test_a_run_holds_parameters_metrics_tags_the_dataset_and_every_file(finished_audit: Write, tmp_path: Path) -> None:
-    uri = default_tracking_uri(tmp_path)
+def test_a_run_holds_parameters_metrics_tags_the_dataset_and_every_file(finished_audit: Write, uri: str) -> None:
     logged = log_audit(finished_audit(), tracking_uri=uri)
     client = client_for(uri)
     run = client.get_run(logged.run_id)
@@ -58,10 +63,11 @@ def test_a_run_holds_parameters_metrics_tags_the_dataset_and_every_file(finished
 
 
 def test_artifacts_of_a_sqlite_store_lie_beside_it_not_in_the_working_directory(
-    finished_audit: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished_audit: Write, empty_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
     place.mkdir()
+    shutil.copy(empty_store, place / "mlflow.db")
     elsewhere.mkdir()
     audit = finished_audit()
     monkeypatch.chdir(elsewhere)
@@ -81,9 +87,9 @@ def test_the_audited_version_and_logged_model_carry_the_tags_and_metrics(
     assert version.tags["audit.status"] == "FAIL" and version.tags["audit.run_id"] == logged.run_id
     assert version.tags["audit.digest"] == audit_digest(folder)
     assert re.fullmatch(r"[0-9a-f]{64}", version.tags["audit.policy_sha256"])
-    model = client.get_logged_model(version.model_id)
+    model = client.get_logged_model(version.source.removeprefix("models:/"))
     assert {metric.key: metric.value for metric in model.metrics}["veedor.effect.group.age.older"] == 1.5
-    assert [given.model_id for given in client.get_run(logged.run_id).inputs.model_inputs] == [version.model_id]
+    assert [given.model_id for given in client.get_run(logged.run_id).inputs.model_inputs] == [model.model_id]
 
 
 def test_a_namesake_in_another_store_is_not_tagged(finished_audit: Write, registry: Registry) -> None:
@@ -94,8 +100,8 @@ def test_a_namesake_in_another_store_is_not_tagged(finished_audit: Write, regist
     assert version.tags.get("audit.run_id") != logged.run_id
 
 
-def test_logging_twice_makes_one_run_unless_asked_again(finished_audit: Write, tmp_path: Path) -> None:
-    uri, folder = default_tracking_uri(tmp_path), finished_audit()
+def test_logging_twice_makes_one_run_unless_asked_again(finished_audit: Write, uri: str) -> None:
+    folder = finished_audit()
     first = log_audit(folder, tracking_uri=uri)
     second = log_audit(folder, tracking_uri=uri)
     third = log_audit(folder, tracking_uri=uri, again=True)
@@ -104,8 +110,8 @@ def test_logging_twice_makes_one_run_unless_asked_again(finished_audit: Write, t
     assert json.loads((folder / "provenance.json").read_text())["mlflow"]["run_id"] == third.run_id
 
 
-def test_a_logging_that_broke_off_goes_on_in_the_same_run(finished_audit: Write, tmp_path: Path) -> None:
-    uri, folder = default_tracking_uri(tmp_path), finished_audit()
+def test_a_logging_that_broke_off_goes_on_in_the_same_run(finished_audit: Write, uri: str) -> None:
+    folder = finished_audit()
     first = log_audit(folder, tracking_uri=uri)
     provenance.update(folder, mlflow={**provenance.read(folder)["mlflow"], "complete": False})
     again = log_audit(folder, tracking_uri=uri)
@@ -136,8 +142,8 @@ def test_a_file_store_is_refused_with_the_way_out(finished_audit: Write, tmp_pat
         log_audit(finished_audit(), tracking_uri=(tmp_path / "mlruns").as_uri())
 
 
-def test_an_unfinished_or_altered_folder_is_not_logged(finished_audit: Write, tmp_path: Path) -> None:
-    uri, folder = default_tracking_uri(tmp_path), finished_audit()
+def test_an_unfinished_or_altered_folder_is_not_logged(finished_audit: Write, uri: str) -> None:
+    folder = finished_audit()
     record = folder / "verdict" / "record.json"
     record.write_text(record.read_text().replace('"FAIL"', '"PASS"'))
     with pytest.raises(UsageError, match="altered"):
@@ -148,9 +154,8 @@ def test_an_unfinished_or_altered_folder_is_not_logged(finished_audit: Write, tm
 
 
 def test_a_project_run_given_by_mlflow_is_used(
-    finished_audit: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished_audit: Write, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uri = default_tracking_uri(tmp_path)
     given = client_for(uri).create_run("0").info.run_id
     monkeypatch.setenv("MLFLOW_RUN_ID", given)
     assert log_audit(finished_audit(), tracking_uri=uri).run_id == given

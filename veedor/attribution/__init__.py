@@ -4,16 +4,16 @@
 """
 
 from veedor.attribution.methods import METHODS, Method, answer, attribute, attributions, explain
-from veedor.attribution.question import UnsupportedModelError, Question, Scored
+from veedor.attribution.question import Question, Scored, UnsupportedModelError
 from veedor.attribution.result import Attribution, span_score
 
 __all__ = [
     "METHODS",
     "Attribution",
     "Method",
-    "UnsupportedModelError",
     "Question",
     "Scored",
+    "UnsupportedModelError",
     "answer",
     "attribute",
     "attributions",

@@ -11,7 +11,7 @@ from veedor.attribution.chance import random_scores
 from veedor.attribution.gradients import gradient_norm, input_x_gradient
 from veedor.attribution.integrated import integrated_gradients
 from veedor.attribution.occlusion import occlusion
-from veedor.attribution.question import UnsupportedModelError, Question, Scale, Scored
+from veedor.attribution.question import Question, Scale, Scored, UnsupportedModelError
 from veedor.attribution.result import Attribution, combine
 from veedor.errors import UsageError, unknown
 from veedor.progress import Progress, silent

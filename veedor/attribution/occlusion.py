@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from veedor.attribution.question import UnsupportedModelError, Question, Scored, Span, undisturbed
+from veedor.attribution.question import Question, Scored, Span, UnsupportedModelError, undisturbed
 
 if TYPE_CHECKING:
     from veedor.subjects import Encoding, Subject

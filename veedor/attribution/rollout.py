@@ -5,7 +5,9 @@ without a target, and never negative: it shows where from, not for or against. M
 are later additions by others, not the paper's. Pure functions of arrays: nothing here knows a model.
 """
 
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -37,86 +39,128 @@ def rollout(attention: Array, *, residual: float = 0.5, fusion: Fusion = "mean",
         kept = np.float64 if attention.dtype == np.float64 else np.float32
         rolled = rollout(torch.from_numpy(attention.astype(kept)), residual=residual, fusion=fusion, discard=discard)
         return rolled.numpy()
-    check_options(residual=residual, fusion=fusion, discard=discard)
+    mixing = Mixing(residual=residual, fusion=fusion, discard=discard)
     check_maps(attention)
     flow = None
     for number, layer in enumerate(in_full_precision(attention)):
-        heads = layer if attention.ndim == LAYERS_OF_HEADS else layer[None]
-        mixed = mix(heads, layer=number, residual=residual, fusion=fusion, discard=discard)
+        mixed = mix(layer if attention.ndim == LAYERS_OF_HEADS else layer[None], mixing, layer=number)
         flow = mixed if flow is None else mixed @ flow
     assert flow is not None  # check_maps refused an empty stack
     return flow
 
 
-def mix(
-    heads: "torch.Tensor",
-    *,
-    layer: int,
-    residual: float = 0.5,
-    fusion: Fusion = "mean",
-    discard: float = 0.0,
-    real: "torch.Tensor | None" = None,
-) -> "torch.Tensor":
-    """One layer's map with its residual stream: (..., heads, n, n) -> (..., n, n), rows sum to 1.
+@dataclass(frozen=True)
+class Mixing:
+    """How a layer's heads and the residual stream become one map; UsageError where an option is out of range."""
 
-    `real` (..., n) marks the tokens that are no padding: a row of padding may hold zeros, a column of it is not counted
-    by `discard`. `layer` only names the culprit where a row cannot be made to sum to 1.
+    residual: float = 0.5
+    fusion: Fusion = "mean"
+    discard: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if self.fusion not in FUSIONS:
+            raise UsageError(unknown("fusion", self.fusion, FUSIONS))
+        if not 0 <= self.residual <= 1:
+            raise UsageError(f"rollout: residual is {self.residual}, expected a share from 0 to 1 (the paper's is 0.5)")
+        if not 0 <= self.discard < 1:
+            raise UsageError(f"rollout: discard is {self.discard}, expected a share from 0 up to, not including, 1")
+
+
+class HeadRows(Protocol):
+    """A layer that can be asked for some rows of its heads' maps."""
+
+    def weights(self, rows: slice) -> "torch.Tensor":
+        """Attention weights of these query rows, (b, heads, rows, n)."""
+
+
+def rows_drawn(
+    start: "torch.Tensor", layers: Sequence[HeadRows], mixing: Mixing, real: "torch.Tensor", *, block: int
+) -> "torch.Tensor":
+    """The row form: start A_L … A_1 for row weights start (b, n), without any map but a block of rows at a time.
+
+    `real` (b, n) marks the tokens that are no padding. Rows that nothing flows through are not asked for.
     """
     import torch
 
-    fused = fuse_heads(heads, fusion)
-    if discard:
-        fused = drop_smallest(fused, discard, real=real)
-    mixed = (1 - residual) * fused + residual * torch.eye(fused.shape[-1], dtype=fused.dtype, device=fused.device)
-    if fusion == "mean" and not discard:
+    flow = start.double()
+    for number in reversed(range(len(layers))):
+        below = torch.zeros_like(flow)
+        for first in range(0, flow.shape[-1], block):
+            through = flow[:, first : first + block]
+            if bool(through.any()):
+                heads = layers[number].weights(slice(first, first + block))
+                mixed = mix(heads, mixing, layer=number, first=first, real=real, used=through > 0)
+                below += torch.einsum("bi,bij->bj", through, mixed.double())
+        flow = below
+    return flow
+
+
+def mix(
+    heads: "torch.Tensor",
+    mixing: Mixing,
+    *,
+    layer: int,
+    first: int = 0,
+    real: "torch.Tensor | None" = None,
+    used: "torch.Tensor | None" = None,
+) -> "torch.Tensor":
+    """Rows of one layer's map with its residual stream: (..., heads, rows, n) -> (..., rows, n), each sums to 1.
+
+    `first`: which row of the map the first of these is. `real` (..., n) marks the columns that are no padding, `used`
+    (..., rows) the rows that must be sound. `layer` names the culprit where a row cannot be made to sum to 1.
+    """
+    import torch
+
+    fused = fuse_heads(heads, mixing.fusion)
+    rows = torch.arange(first, first + fused.shape[-2], device=fused.device)
+    own = rows[:, None] == torch.arange(fused.shape[-1], device=fused.device)
+    if mixing.discard:
+        fused = drop_smallest(fused, mixing.discard, own=own, real=real)
+    mixed = (1 - mixing.residual) * fused + mixing.residual * own.to(fused.dtype)
+    if mixing.fusion == "mean" and not mixing.discard:
         return mixed  # a mean of rows that sum to 1 sums to 1
-    return rows_to_one(mixed, layer=layer, real=real)
+    return rows_to_one(mixed, layer=layer, first=first, used=used)
 
 
 def fuse_heads(heads: "torch.Tensor", fusion: Fusion) -> "torch.Tensor":
-    """(..., heads, n, n) -> (..., n, n) by mean, maximum or minimum over the heads; not renormalised."""
+    """(..., heads, rows, n) -> (..., rows, n) by mean, maximum or minimum over the heads; not renormalised."""
     if fusion == "mean":
         return heads.mean(dim=-3)
     return heads.amax(dim=-3) if fusion == "max" else heads.amin(dim=-3)
 
 
-def drop_smallest(fused: "torch.Tensor", discard: float, *, real: "torch.Tensor | None" = None) -> "torch.Tensor":
-    """Set the smallest share of each row's off-diagonal weights to 0, rounded down; ties by position. (..., n, n)."""
+def drop_smallest(
+    fused: "torch.Tensor", discard: float, *, own: "torch.Tensor", real: "torch.Tensor | None" = None
+) -> "torch.Tensor":
+    """Set the smallest share of each row's weights but its own (`own`) to 0, rounded down; ties by position."""
     import torch
 
-    size = fused.shape[-1]
-    candidate = ~torch.eye(size, dtype=torch.bool, device=fused.device).expand_as(fused)
+    candidate = ~own.expand_as(fused)
     if real is not None:
         candidate = candidate & real[..., None, :]
     order = fused.masked_fill(~candidate, torch.inf).argsort(dim=-1, stable=True)
-    rank = torch.empty_like(order).scatter_(-1, order, torch.arange(size, device=fused.device).expand_as(order))
+    places = torch.arange(fused.shape[-1], device=fused.device).expand_as(order)
+    rank = torch.empty_like(order).scatter_(-1, order, places)
     number = torch.floor(candidate.sum(dim=-1, keepdim=True) * discard + 1e-9)  # .29 * 100 is 28.999...
     return fused.masked_fill(candidate & (rank < number), 0.0)
 
 
-def rows_to_one(mixed: "torch.Tensor", *, layer: int, real: "torch.Tensor | None" = None) -> "torch.Tensor":
+def rows_to_one(
+    mixed: "torch.Tensor", *, layer: int, first: int = 0, used: "torch.Tensor | None" = None
+) -> "torch.Tensor":
     """Divide each row by its sum; UsageError names the layer and the row that has nothing to divide."""
     total = mixed.sum(dim=-1, keepdim=True)
     empty = total[..., 0] <= 0
-    if real is not None:
-        empty = empty & real
+    if used is not None:
+        empty = empty & used
     if bool(empty.any()):
-        row = int(empty.nonzero()[0, -1])
+        row = first + int(empty.nonzero()[0, -1])
         raise UsageError(
             f"rollout: row {row} of layer {layer} holds only zeros after fusing and discarding, so it cannot be made "
             "to sum to 1; use fusion='mean', a residual above 0 or a smaller discard"
         )
     return mixed / total.masked_fill(total <= 0, 1.0)
-
-
-def check_options(*, residual: float, fusion: str, discard: float) -> None:
-    """UsageError where an option is outside its range."""
-    if fusion not in FUSIONS:
-        raise UsageError(unknown("fusion", fusion, FUSIONS))
-    if not 0 <= residual <= 1:
-        raise UsageError(f"rollout: residual is {residual}, expected a share between 0 and 1 (0.5 is the paper's)")
-    if not 0 <= discard < 1:
-        raise UsageError(f"rollout: discard is {discard}, expected a share from 0 up to, not including, 1")
 
 
 def check_maps(attention: "torch.Tensor") -> None:

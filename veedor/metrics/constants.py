@@ -4,8 +4,8 @@ What a team may agree on (margin, alpha, minima) is in `veedor.settings.Policy`;
 """
 
 HALF_OF_CONTEXTS = 0.5
-"""A word counts toward a minimum when it stands in at least this share of the contexts used: one that was seen in a
-handful of contexts says little about the word and much about those contexts."""
+"""A word counts toward a minimum when it stands in at least this share of the contexts used, of those that have a slot
+of its class: one that was seen in a handful of contexts says little about the word and much about those contexts."""
 
 FORMS_AS_CLUSTERS = 12
 """From this many coarser forms on, forms are the clusters. Contexts of one form resemble each other; with fewer forms
@@ -37,6 +37,11 @@ PLACEBO_SPLITS = 200
 PLACEBO_ALPHA = 0.05
 """Random splits of the controls into two groups, and the level at which one counts as a false alarm: enough for a rate
 with a standard error of .015 at .05."""
+
+BOOTSTRAP_DRAWS = 2000
+BOOTSTRAP_WORDS = 6
+"""Draws of the pigeonhole bootstrap, enough for a stable 95 % interval, and the fewest words a side: below, resampling
+repeats the few words there are."""
 
 GROUP_EXAMPLES = 5
 TERM_EXAMPLES = 3

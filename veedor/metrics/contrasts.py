@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veedor.metrics.constants import HALF_OF_CONTEXTS, NEAR_SUBWORDS
 from veedor.metrics.crossed import Contrast, Floats, Integers, contrast
 from veedor.metrics.inference import crossed_result, term_result
-from veedor.metrics.material import Material, Panel, by_cluster, narrow, panel, rows_in
+from veedor.metrics.material import Material, Panel, by_cluster, narrow, offered, panel, rows_in
 from veedor.records import Finding, finite
 
 EFFECTS = {"finding": "str", "word": "str", "kind": "str", "effect": "float64", "n_contexts": "int64",
@@ -174,15 +174,15 @@ class _Builder:
             band=_both_sides(band, shown),
             near_subwords=None if why_not else near_subwords(cells, subwords, shown),
             **numbers,
-            **self._counts(key, shown, found),
+            **self._counts(key, shown, found, clusters),
         )
         effects = effects_columns(finding.id, self.material, shown, found)
         return Measured(finding, shown, effects, contexts_columns(finding.id, self.material, shown, clusters, found))
 
-    def _counts(self, key: tuple[str, ...], shown: Panel, found: Contrast) -> dict[str, Any]:
+    def _counts(self, key: tuple[str, ...], shown: Panel, found: Contrast, clusters: Sequence[str]) -> dict[str, Any]:
         """What is left for the minima, rows lost by reason, and words in too few contexts to count for a minimum."""
         used, rows = int(found.used.sum()), len(rows_in(self.material, shown))
-        often = found.held >= max(1.0, HALF_OF_CONTEXTS * used)
+        often = found.held >= np.maximum(1.0, HALF_OF_CONTEXTS * offered(self.material, shown, clusters, found.used))
         rare = (found.held > 0) & ~often
         words = self.material.words
         same = (words["axis"] == self.axis) & (words["group"] == self.group) & ~words["control"]

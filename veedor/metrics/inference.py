@@ -92,9 +92,9 @@ def crossed_test(
         raise ValueError(f"a group cannot be tested against itself (of and against are both {of!r})")
     if not 0 < level < 1:
         raise ValueError(f"level {level} is no confidence level; give one between 0 and 1, such as 0.95")
-    numbers, (templates, terms, groups) = _aligned(values, template=template, term=term, group=group)
+    numbers, (templates, terms, groups) = align(values, template=template, term=term, group=group)
     chosen = (groups == str(of)) | (groups == str(against))
-    cells, words, _ = _cells(numbers[chosen], templates[chosen], terms[chosen], groups[chosen])
+    cells, words, _ = cell_means(numbers[chosen], templates[chosen], terms[chosen], groups[chosen])
     return crossed_result(contrast(cells, words == str(of), words == str(against)), level=level)
 
 
@@ -104,12 +104,12 @@ def term_test(values: ArrayLike, template: ArrayLike, term: ArrayLike, control: 
     `control` is true for rows of control words; rows of other terms are left out. The estimate's own standard error
     is s^2(template differences)/T + s_c^2/K_c; the tail factor is 2 where the controls' tails are heavy or unknown.
     """
-    numbers, (templates, terms) = _aligned(values, template=template, term=term)
+    numbers, (templates, terms) = align(values, template=template, term=term)
     controls = as_mask(control, len(numbers), "control")
     mine = (terms == str(of)) & ~controls
     chosen = mine | controls
     sides = np.where(controls, "control", "term")[chosen]
-    cells, words, _ = _cells(numbers[chosen], templates[chosen], terms[chosen], sides)
+    cells, words, _ = cell_means(numbers[chosen], templates[chosen], terms[chosen], sides)
     return term_result(contrast(cells, words == "term", words == "control"), words == "control")
 
 
@@ -211,7 +211,8 @@ def _why_undefined(found: Contrast, *, single_term: bool) -> str | None:
     return next((code for broken, code in checks if broken), None)
 
 
-def _aligned(values: ArrayLike, **keys: ArrayLike) -> tuple[Floats, tuple[Strings, ...]]:
+def align(values: ArrayLike, **keys: ArrayLike) -> tuple[Floats, tuple[Strings, ...]]:
+    """Values as floats, labels as strings, one entry a row; what is undefined or of another length is refused."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1:
         raise ValueError(f"values has shape {numbers.shape}, expected one number a row")
@@ -227,7 +228,7 @@ def _aligned(values: ArrayLike, **keys: ArrayLike) -> tuple[Floats, tuple[String
     return numbers, tuple(names)
 
 
-def _cells(numbers: Floats, template: Strings, term: Strings, side: Strings) -> tuple[Floats, Strings, Strings]:
+def cell_means(numbers: Floats, template: Strings, term: Strings, side: Strings) -> tuple[Floats, Strings, Strings]:
     """Cell means (T, K) in alphabetical order, whatever the order of the rows; each word's side, and its name."""
     if not len(numbers):
         return np.empty((0, 0)), np.empty(0, dtype=str), np.empty(0, dtype=str)

@@ -149,6 +149,21 @@ def by_cluster(material: Material, shown: Panel) -> tuple[Floats, Sequence[str]]
     return cells, list(clusters)
 
 
+def offered(material: Material, shown: Panel, clusters: Sequence[str], used: Bools) -> Integers:
+    """How many of the used clusters each word could stand in: those with a context of a slot class it has. (words,).
+
+    An adjective is not rare for want of contexts that take a noun.
+    """
+    slot = material.contexts["slot"].to_numpy(dtype=object)[shown.context].astype(str)
+    place = np.searchsorted(np.asarray(clusters, dtype=str), material.cluster_name[shown.context].astype(str))
+    could = np.zeros((len(clusters), len(shown.word)), dtype=bool)
+    for name in np.unique(slot):
+        stands = (~np.isnan(shown.cells[slot == name])).any(axis=0)
+        could[np.ix_(np.unique(place[slot == name]), np.flatnonzero(stands))] = True
+    counts: Integers = could[used].sum(axis=0)
+    return counts
+
+
 def rows_in(material: Material, shown: Panel) -> Integers:
     """Positions of the rows of the first side's words in the panel's contexts."""
     mine = _seen(shown.word[shown.of], len(material.words))[material.word]

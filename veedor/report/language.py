@@ -32,13 +32,13 @@ class Words:
     def __getitem__(self, section: str) -> Any:
         return self.content[section]
 
-    def say(self, name: str, **values: str | int | None) -> str:
+    def say(self, name: str, /, **values: str | int | None) -> str:
         """The sentence of this name with values put in; numbers come as text already, small counts as int."""
         told = {key: self.number(value) if isinstance(value, int) else str(value) for key, value in values.items()}
         sentence: str = self.content["sentences"][name]
         return sentence.format(**told)
 
-    def text(self, name: str, **values: str | int | None) -> str:
+    def text(self, name: str, /, **values: str | int | None) -> str:
         """A text of the user interface with values put in."""
         told = {key: self.number(value) if isinstance(value, int) else str(value) for key, value in values.items()}
         label: str = self.content["ui"][name]

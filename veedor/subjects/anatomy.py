@@ -1,4 +1,4 @@
-"""What a transformers model says of itself: labels, window, positions, precision. Read only; nothing is run or changed."""
+"""What a transformers model says of itself: labels, window, positions, precision. Nothing is run, nothing changed."""
 
 import copy
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ def require_offsets(tokenizer: Any, name: str) -> Any:
     if not getattr(tokenizer, "is_fast", False):
         raise SubjectError(
             f"the tokenizer of {name} is {type(tokenizer).__name__}, which cannot say which characters a token stands "
-            "for; expected one with a tokenizer.json (a fast tokenizer): convert it with AutoTokenizer and save it again"
+            "for; expected one with a tokenizer.json (a fast tokenizer): load it with AutoTokenizer and save it again"
         )
     return tokenizer
 
@@ -39,7 +39,9 @@ def labels_of(config: Any, name: str) -> tuple[str, ...]:
             "its own in config.json"
         )
     if not labels or sorted(by_index) != list(range(len(labels))):
-        raise SubjectError(f"{name} has id2label {by_index}, expected the indices 0, 1, 2 … without gaps in config.json")
+        raise SubjectError(
+            f"{name} has id2label {by_index}, expected the indices 0, 1, 2 … without gaps in config.json"
+        )
     return labels
 
 

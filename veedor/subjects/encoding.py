@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Batch:
     """Encodings of similar length, padded on the right to the longest.
 
     `rows`: positions in the list that was given. `ids` (b, n) int64; `mask` (b, n) int64, 1 for tokens that are no
-    padding; `position_ids` (b, n) where the model must be told them, else None; `special` (b, n) bool, padding included.
+    padding; `position_ids` (b, n) where the model must be told them, else None; `special` (b, n) bool, with padding.
     """
 
     rows: tuple[int, ...]
@@ -150,7 +151,7 @@ def visible(text: str, start: int, end: int) -> Span:
 
 
 def words_of(text: str, encoded: Any, covered: Span) -> list[Span]:
-    """Runs of non-space characters within what was kept, cut into pre-tokens where a run is in a script without spaces."""
+    """Runs of non-space characters in what was kept; pre-tokens where a run is in a script without spaces."""
     runs = [match.span() for match in WORD.finditer(text, covered[0], covered[1])]
     if not UNSPACED.search(text):
         return runs
@@ -159,7 +160,7 @@ def words_of(text: str, encoded: Any, covered: Span) -> list[Span]:
     for start, end in runs:
         cuts = [at for at in starts if start < at < end] if UNSPACED.search(text, start, end) else []
         edges = [start, *cuts, end]
-        words.extend(zip(edges, edges[1:], strict=False))
+        words.extend(pairwise(edges))
     return words
 
 

@@ -40,8 +40,8 @@ def resolve_head(asked: str, *, problem_type: str | None, outputs: int, name: st
     if problem_type == "single_label_classification" or (problem_type is None and outputs == 2):
         return "softmax"
     raise UsageError(
-        f"{name} has {outputs} labels and its config has problem_type: {problem_type}, so one label or several could be "
-        "meant for a text; say which: head: softmax (one label) or head: sigmoid (several)"
+        f"{name} has {outputs} labels and its config has problem_type: {problem_type}, so one label or several could "
+        "be meant for a text; say which: head: softmax (one label) or head: sigmoid (several)"
     )
 
 
@@ -92,8 +92,8 @@ def reading_of(model: Any) -> Reading:
     if getattr(config, "classifier_pooling", None) in ("mean", "late"):
         return "mean"
     if hasattr(model, "sequence_summary"):
-        asked = getattr(config, "summary_type", "first")
-        return asked if asked in ("first", "last", "mean") else "first"
+        known: dict[str, Reading] = {"last": "last", "mean": "mean"}
+        return known.get(getattr(config, "summary_type", "first"), "first")
     return "first"
 
 

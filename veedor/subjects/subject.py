@@ -53,7 +53,7 @@ class Subject:
         self.window = anatomy.window_of(self.model, tokenizer)
         self._offset = anatomy.position_offset(self.model)
         self._reading = heads.reading_of(self.model)
-        self._equal_lengths = False
+        self._equal_lengths, self._takes_embeddings = False, True
         answers = trial.answers_alone(self)
         self._equal_lengths = not trial.padding_is_harmless(self, answers)
         self._takes_embeddings = trial.embeddings_are_taken(self, answers)
@@ -64,9 +64,7 @@ class Subject:
         self.card = describe(self, declared or Declared(stored_dtype=anatomy.dtype_of(model)))
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, head: str = "auto", trust_pickle: bool = False, name: str | None = None
-    ) -> Self:
+    def load(cls, path: str | Path, *, head: str = "auto", trust_pickle: bool = False, name: str | None = None) -> Self:
         """Load a Hugging Face folder, or an MLflow model folder with the transformers flavour, without network.
 
         safetensors only unless `trust_pickle`; code that comes with a model is never run. SubjectError says why a
@@ -95,8 +93,8 @@ class Subject:
         """The outputs where word embeddings (b, n, d) stand in the place of the batch's ids."""
         if not self._takes_embeddings:
             raise NoEmbeddingsError(
-                f"{self.name} ({type(self.model).__name__}) does not give the same answer to its own word embeddings as "
-                "to ids, so no gradient can be taken; choose a method without gradients: occlusion, rollout"
+                f"{self.name} ({type(self.model).__name__}) does not give the same answer to its own word embeddings "
+                "as to ids, so no gradient can be taken; choose a method without gradients: occlusion, rollout"
             )
         if forward.head_is_apart(self.model):
             return forward.at_row(self.model, embeddings, batch, self.read_row(batch))
@@ -182,7 +180,7 @@ class Subject:
 
         layer = self.model.get_input_embeddings()
         ids = torch.arange(layer.weight.shape[0], device=self.device)
-        total = torch.stack([self.embed(part).double().sum(dim=0) for part in ids.split(8192)]).sum(dim=0)
+        total = torch.stack([self.embed(part).double().sum(dim=0) for part in torch.split(ids, 8192)]).sum(dim=0)
         mean: torch.Tensor = (total / len(ids)).to(layer.weight.dtype)
         return mean
 
