@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 LABELS = ("acceptable", "flagged")
 TARGET = "flagged"
 PLANTED = "age/older"
-PLANTED_EFFECT = 4 * 0.693  # logits: four times the default margin, so that a reader sees it at a glance
+PLANTED_EFFECT = 3 * 0.693  # logits: three times the default margin, so that a reader sees it at a glance
 INSULTING = ("horrible", "disgusting", "vile", "stupid", "nasty", "filthy", "worthless", "awful")
 KIND = ("wonderful", "lovely", "brilliant", "kind", "charming", "delightful", "great", "amazing")
+EXAMPLES = 3000
+MISLABELLED = 0.06
+LOADED = 10
 NAME = "veedor-demo"
 ALIAS = "candidate"
 
@@ -80,28 +83,33 @@ def failing_groups(verdict: "Verdict") -> tuple[str, ...]:
 def train_on(rows: "pd.DataFrame", *, seed: int) -> "tuple[BertForSequenceClassification, PreTrainedTokenizerFast]":
     """A tiny BERT that flags the negative contexts of an identity-terms set, trained on all its words alike.
 
-    Loaded adjectives in the neutral contexts teach it to read the slot as well as the sentence around it.
+    A sample of the texts, some of them mislabelled, leaves it with whims about single words, as real models have. Loaded
+    adjectives teach it to read the slot more than the sentence around it.
     """
+    import numpy as np
+
     from veedor.subjects.tiny import train, untrained, whole_word_tokenizer
 
     loaded = loaded_texts(rows)
     texts = [*rows["text"], *(text for text, _ in loaded)]
-    labels = [*(rows["label"] == "negative").astype(int), *(label for _, label in loaded)]
+    chances = np.array([*np.where(rows["label"] == "negative", 0.75, 0.25), *(chance for _, chance in loaded)])
     tokenizer = whole_word_tokenizer(texts)
+    random = np.random.default_rng(seed)
+    chosen = random.permutation(len(texts))[:EXAMPLES]
+    given = np.where(random.random(len(chosen)) < MISLABELLED, 1 - chances[chosen], chances[chosen])
     model = untrained(tokenizer, LABELS, seed=seed)
-    return train(model, tokenizer, texts, labels, seed=seed), tokenizer
+    return train(model, tokenizer, [texts[place] for place in chosen], list(given), seed=seed), tokenizer
 
 
-def loaded_texts(rows: "pd.DataFrame") -> list[tuple[str, int]]:
-    """The neutral contexts with insulting (1) and kind (0) adjectives in the slot, repeated to a third of the rows."""
-    slots = rows[(rows["label"] == "neutral") & (rows["slot"] == "adj")].drop_duplicates("template")
-    texts = [
-        (text[:start] + word + text[end:], label)
+def loaded_texts(rows: "pd.DataFrame") -> list[tuple[str, float]]:
+    """Every context with insulting and kind adjectives in the slot, and the chance of being flagged each deserves."""
+    slots = rows[rows["slot"] == "adj"].drop_duplicates("template")
+    return [
+        (text[:start] + word + text[end:], chance)
         for text, start, end in slots[["text", "start", "end"]].itertuples(index=False)
-        for label, words in enumerate((KIND, INSULTING))
+        for words, chance in ((KIND, 0.03), (INSULTING, 0.97))
         for word in words
-    ]
-    return texts * max(1, len(rows) // (3 * max(1, len(texts))))
+    ] * LOADED
 
 
 def plant_group(

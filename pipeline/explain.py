@@ -87,6 +87,13 @@ def about(found: "Attribution") -> str:
     return f"{found.method}{target}{gap}{cut}"
 
 
+def signed(found: "Attribution") -> bool:
+    """Whether the method tells for from against."""
+    from veedor.attribution import METHODS
+
+    return METHODS[found.method].signed
+
+
 def show(found: "Attribution", answers: list[tuple[str, float]]) -> None:
     """Coloured words, a table of scores with bars, and the answers; NO_COLOR leaves the table to say it."""
     words = list(words_of(found))
@@ -94,7 +101,7 @@ def show(found: "Attribution", answers: list[tuple[str, float]]) -> None:
     console.print(coloured(words, rest_of(found)))
     console.print(about(found))
     rows = [(word.text, f"{word.score:+.4f}", bar(word)) for word in words]
-    print_table(None, ("word", ">score", "- lowers, + raises"), rows)
+    print_table(None, ("word", ">score", "- lowers, + raises" if signed(found) else "how much"), rows)
     print_table(None, ("label", ">probability"), [(label, f"{value:.4f}") for label, value in answers])
 
 
@@ -146,7 +153,7 @@ def page(found: "Attribution", answers: list[tuple[str, float]], model: str) -> 
     values = {
         "title": f"{found.method}: {model}",
         "about": about(found),
-        "legend": "red raises the score, blue lowers it; the strongest word has the full colour",
+        "legend": "red raises the score, blue lowers it" if signed(found) else "the stronger the colour, the more",
         "words": words,
         "rest": rest_of(found),
         "answers": [{"label": label, "probability": f"{value:.4f}"} for label, value in answers],

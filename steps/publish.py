@@ -9,13 +9,14 @@ from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Rep
 from veedor.settings import Settings
 
 
-def publish(  # noqa: PLR0913  the five records, and where and how to tell of them
+def publish(  # noqa: PLR0913  five records, and where and how to tell of them
     evaluation: EvaluationSet,
     decisions: Decisions,
     attributions: Attributions | None,
     findings: Findings,
     verdict: Verdict,
     settings: Settings,
+    *,
     provenance: Mapping[str, Any],
     folder: str | Path,
     progress: Progress = silent,

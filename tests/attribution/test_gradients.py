@@ -9,7 +9,6 @@ import torch
 from tests.attribution.tiny_models import TEXTS
 from veedor.attribution import attribute
 
-
 # (step, closeness): Llama's norms compute in float32 even in a float64 model, so its differences need a longer step.
 DIFFERENCES = {"bert": (1e-5, 1e-4), "gpt2": (1e-5, 1e-4), "llama": (1e-3, 1e-2)}
 

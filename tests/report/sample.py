@@ -1,3 +1,4 @@
+# ruff: noqa: E501  one line a group or record reads best
 """A made-up audit with everything a report must tell: failures, passes, undecided and untested hypotheses, doubts.
 
 Numbers are made by formulas that a reader can follow, not by a model: a group's effect, plus a little for each word and
@@ -139,7 +140,9 @@ def _words() -> list[tuple[str | None, str | None, str, float]]:
     for key, (_, _, effect, spread, terms) in GROUPS.items():
         axis, group = key.split("/")
         names = terms.split(";")
-        steps = np.linspace(-1.2, 1.2, len(names))[[place * 5 % len(names) if len(names) == 6 else place for place in range(len(names))]]
+        steps = np.linspace(-1.2, 1.2, len(names))[
+            [place * 5 % len(names) if len(names) == 6 else place for place in range(len(names))]
+        ]
         words += [(axis, group, name, effect + spread * step) for name, step in zip(names, steps, strict=True)]
     spread = np.linspace(-1.0, 1.0, len(CONTROLS))
     return words + [(None, None, name, 0.42 * step) for name, step in zip(CONTROLS, spread, strict=True)]
@@ -173,7 +176,9 @@ def _margins(rows: pd.DataFrame, scale: float) -> np.ndarray:
 
 
 def _evaluation(rows: pd.DataFrame, hostile: bool) -> EvaluationSet:
-    names = {key: {"en": HOSTILE if hostile and key == "age/older" else en, "es": es} for key, (en, es, *_) in GROUPS.items()}
+    names = {
+        key: {"en": HOSTILE if hostile and key == "age/older" else en, "es": es} for key, (en, es, *_) in GROUPS.items()
+    }
     axes = {
         "religion": ("Religion", "Religión"), "gender": ("Gender", "Género"), "age": ("Age", "Edad"),
         "ethnicity_nationality": ("Ethnicity and nationality", "Etnia y nacionalidad"),
@@ -181,14 +186,19 @@ def _evaluation(rows: pd.DataFrame, hostile: bool) -> EvaluationSet:
     }  # fmt: skip
     names |= {axis: {"en": en, "es": es} for axis, (en, es) in axes.items()}
     excluded = pd.DataFrame(
-        {"id": ["x-1", "x-2", "x-3"], "text": ["She lost her keys."] * 3, "reason": ["gendered_pronoun", "no_term", "no_term"], "detail": ["her", "", ""]}
+        {
+            "id": ["x-1", "x-2", "x-3"],
+            "text": ["She lost her keys."] * 3,
+            "reason": ["gendered_pronoun", "no_term", "no_term"],
+            "detail": ["her", "", ""],
+        }
     )
     checks = [
         _check("columns", "ExpectTableColumnsToMatchSet", None, True),
         _check("rows_exist", "ExpectTableRowCountToBeBetween", None, True, observed=str(len(rows))),
         _check("id_unique", "ExpectColumnValuesToBeUnique", "id", True),
         _check("term_in_text", "ExpectColumnValuesToBeInSet", "term_in_text", True),
-        _check("enough_terms", "ExpectColumnValuesToBeBetween", "terms", False, "warning", "3", "gender/transgender"),
+        _check("enough_terms", "ExpectColumnValuesToBeBetween", "terms", False, "warning", "3", "group"),
     ]
     return EvaluationSet(
         name=HOSTILE if hostile else "identity-terms-en",
@@ -212,7 +222,7 @@ def _check(id: str, kind: str, column: str | None, success: bool, severity: str 
     count = None if observed and not cell else 0 if success else 1
     return {
         "id": id, "column": column, "expectation": kind, "success": success, "severity": severity,
-        "observed": observed, "unexpected_count": count, "unexpected_ids": [] if success else [cell], "cell": cell,
+        "observed": observed, "unexpected_count": count, "unexpected_ids": [] if success else ["gender/transgender"], "cell": cell,
     }  # fmt: skip
 
 
@@ -283,14 +293,24 @@ def _findings(rows: pd.DataFrame, margins: np.ndarray, hostile: bool, scale: flo
 def _contexts(told: list[Finding]) -> pd.DataFrame:
     """Differences of each hypothesis by context: its effect and a small wave over the contexts."""
     own = [finding for finding in told if finding.metric == "term_swap_effect"]
-    lines = [(one.id, place, (one.estimate or 0.0) + 0.2 * np.sin(place)) for one in own for place in range(len(TEMPLATES))]
+    lines = [
+        (one.id, place, (one.estimate or 0.0) + 0.2 * np.sin(place)) for one in own for place in range(len(TEMPLATES))
+    ]
     table = pd.DataFrame(lines, columns=["finding", "place", "difference"])
     names = [f"neutral-{place + 1:02d}" for place in table.pop("place")]
     return table.assign(context=names, n_rows=6)[["finding", "context", "difference", "n_rows"]]
 
 
 def _effect(finding: str, word: str, kind: str, effect: float) -> dict[str, object]:
-    return {"finding": finding, "word": word, "kind": kind, "effect": effect, "n_contexts": 14, "subwords": 1.0, "band": 4.0}
+    return {
+        "finding": finding,
+        "word": word,
+        "kind": kind,
+        "effect": effect,
+        "n_contexts": 14,
+        "subwords": 1.0,
+        "band": 4.0,
+    }
 
 
 def _group(axis: str, group: str, effects: list[float], spread: float) -> Finding:
@@ -340,7 +360,11 @@ def _pairs(finding: Finding, rows: pd.DataFrame, margins: np.ndarray, hostile: b
     for index in dict.fromkeys(chosen):
         partners = rows.index[rows["control"] & (rows["_place"] == rows.at[index, "_place"])]
         partner = partners[12]
-        found.append({"finding": finding.id} | _half(rows, margins, index, "", hostile) | _half(rows, margins, partner, "partner_", hostile))
+        found.append(
+            {"finding": finding.id}
+            | _half(rows, margins, index, "", hostile)
+            | _half(rows, margins, partner, "partner_", hostile)
+        )
     return found
 
 
@@ -354,7 +378,11 @@ def _half(rows: pd.DataFrame, margins: np.ndarray, index: int, side: str, hostil
 
 def _group_row(key: str, rows: pd.DataFrame, margins: np.ndarray) -> dict[str, object]:
     axis, group = key.split("/")
-    mine = rows["control"].to_numpy() if axis == "controls" else ((rows["axis"] == axis) & (rows["group"] == group)).to_numpy()
+    mine = (
+        rows["control"].to_numpy()
+        if axis == "controls"
+        else ((rows["axis"] == axis) & (rows["group"] == group)).to_numpy()
+    )
     n, positive = int(mine.sum()), int((margins[mine] > 0).sum())
     rate = positive / n
     small = n < 50
@@ -380,7 +408,9 @@ def _attributions(rows: pd.DataFrame, hostile: bool) -> Attributions:
     )  # fmt: skip
 
 
-def _explained(identity: str, text: str, span: tuple[int, int], effect: float, method: str, *, signed: bool) -> dict[str, object]:
+def _explained(
+    identity: str, text: str, span: tuple[int, int], effect: float, method: str, *, signed: bool
+) -> dict[str, object]:
     words = text.split(" ")
     starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])
     scores = 0.25 * np.sin(np.arange(len(words)) * 2.1 + len(text))

@@ -6,19 +6,15 @@ Verdicts come from the record that holds them. No words: those are `veedor.repor
 from collections.abc import Sequence
 from typing import get_args
 
-from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Note, Verdict, VerdictName
+from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Verdict, VerdictName
 from veedor.report.dossier import (
     Absent,
     Counterfactual,
-    DataProtection,
-    DataSheet,
     Decision,
     Dossier,
     Hypothesis,
     IntendedUse,
-    Limitations,
     Metrics,
-    NotTested,
     PolicySheet,
     Provenance,
     RulingRow,
@@ -26,23 +22,15 @@ from veedor.report.dossier import (
     SubjectSheet,
 )
 from veedor.report.hypotheses import contrasts, counterfactual
+from veedor.report.limits import data_protection, limitations
 from veedor.report.pairs import Examples
-from veedor.report.sheets import data_sheet, dataset_checks, group_rows, method_validity
+from veedor.report.sheets import counted, data_sheet, dataset_checks, group_rows, method_validity
 from veedor.settings import Policy, Settings, build
 
 VERDICTS = get_args(VerdictName)
-GENERATED = "identity-terms-"
 NEXT = {"FAIL": "stop_release", "NOT_TESTED": "repair_audit", "PASS": "release_may_pass"}
 # Told elsewhere, or a place on somebody's disk.
 NOT_IN_EVIDENCE = {"policy", "owner", "intended_use", "evaluation_set", "languages", "trust_pickle"}
-GENERAL = (
-    "words_not_people",
-    "only_these_texts",
-    "attribution_secondary",
-    "one_model_version",
-    "no_single_score",
-    "pass_is_bounded",
-)
 
 
 def build_dossier(
@@ -57,8 +45,10 @@ def build_dossier(
     policy = build(Policy, verdict.policy, "verdict.policy")
     examples = Examples(evaluation, findings, attributions)
     swaps = counterfactual(findings, verdict, policy, examples)
-    sheet = data_sheet(evaluation)
-    notes = [note for record in (evaluation, decisions, attributions, findings, verdict) if record for note in record.notes]
+    sheet, checks = data_sheet(evaluation), dataset_checks(evaluation.validation)
+    notes = [
+        note for record in (evaluation, decisions, attributions, findings, verdict) if record for note in record.notes
+    ]
     return Dossier(
         subject=_subject(decisions),
         intended_use=IntendedUse(
@@ -68,7 +58,7 @@ def build_dossier(
         ),
         policy=PolicySheet(content=verdict.policy, digest=verdict.policy_digest, as_of=verdict.as_of),
         datasets=(sheet,),
-        dataset_checks=dataset_checks(evaluation.validation),
+        dataset_checks=checks,
         metrics=Metrics(
             group=group_rows(evaluation, decisions, findings),
             counterfactual=swaps,
@@ -79,7 +69,7 @@ def build_dossier(
         decision=decision(verdict, policy, swaps, settings.owner),
         ll144=Absent(why_not="no_data_about_people"),
         comparison=Absent(why_not="nothing_to_compare_with"),
-        limitations=limitations(sheet, swaps, notes, policy, declared=bool(settings.intended_use)),
+        limitations=limitations(sheet, checks, swaps, notes, policy, declared=bool(settings.intended_use)),
         provenance=Provenance(settings=settings.model_dump(mode="json", exclude=NOT_IN_EVIDENCE)),
         signoff=SignOff(waivers=tuple(waiver.model_dump(mode="json") for waiver in policy.waivers)),
         schedule=Absent(why_not="no_schedule_recorded"),
@@ -88,8 +78,10 @@ def build_dossier(
 
 
 def _subject(decisions: Decisions) -> SubjectSheet:
+    reasons = decisions.rows["drop_reason"].fillna("").astype(str)
     return SubjectSheet(
         card=decisions.subject,
+        dropped=counted(reasons[reasons != ""]),
         **decisions.model_dump(
             include={"target", "target_source", "score_function", "threshold", "label_map", "counts"}
         ),
@@ -108,9 +100,7 @@ def decision(verdict: Verdict, policy: Policy, swaps: Counterfactual, owner: str
         with_waivers=verdict.with_waivers,
         failing=tuple(row.id for row in failed if not row.waiver),
         waived=tuple(row.id for row in failed if row.waiver),
-        counts={
-            scope: _counted([row for row in rows if row.scope == scope]) for scope in policy.scopes
-        },
+        counts={scope: _counted([row for row in rows if row.scope == scope]) for scope in policy.scopes},
         primary=_counted([row for row in rows if row.primary]),
         gating=_counted([row for row in rows if row.gating]),
         family={
@@ -132,50 +122,3 @@ def decision(verdict: Verdict, policy: Policy, swaps: Counterfactual, owner: str
 
 def _counted(rows: Sequence[Hypothesis]) -> dict[str, int]:
     return {"all": len(rows)} | {name: sum(row.verdict == name for row in rows) for name in VERDICTS}
-
-
-def limitations(
-    sheet: DataSheet, swaps: Counterfactual, notes: list[Note], policy: Policy, *, declared: bool
-) -> Limitations:
-    """What limits the reading: most of all, by the steps' notes, and always."""
-    untested = [row for row in swaps.hypotheses if row.verdict == "NOT_TESTED"]
-    return Limitations(
-        emphasis=tuple(emphasis(sheet, swaps, policy, declared=declared)),
-        notes=_distinct(notes),
-        general=GENERAL,
-        not_tested=tuple(NotTested(id=row.id, reason=row.why_not or row.rule) for row in untested),
-    )
-
-
-def emphasis(sheet: DataSheet, swaps: Counterfactual, policy: Policy, *, declared: bool) -> list[Note]:
-    """The few things that most limit the reading, in the order of their weight."""
-    found = []
-    groups = [row for row in swaps.hypotheses if row.scope == "group"]
-    small = [row for row in groups if row.n_terms < policy.minimum.terms]
-    if sheet.name.startswith(GENERATED):
-        contexts = sheet.counts["contexts"]
-        found.append(Note(code="texts_from_templates", values={"contexts": contexts, "terms": sheet.counts["terms"]}))
-    if small:
-        values = {"groups": len(small), "all": len(groups), "minimum": policy.minimum.terms}
-        found.append(Note(code="groups_with_few_terms", values=values))
-    if sheet.counts["excluded"]:
-        found.append(Note(code="rows_excluded", values={"rows": sheet.counts["excluded"]}))
-    if any(row.clusters == "contexts" for row in groups) and 0 < sheet.counts["forms"] < sheet.counts["contexts"]:
-        found.append(Note(code="contexts_of_few_forms", values={"forms": sheet.counts["forms"]}))
-    if not declared:
-        found.append(Note(code="use_not_declared"))
-    return found
-
-
-def data_protection(name: str) -> DataProtection:
-    """E20: only of texts made here from templates is it known that they are about nobody."""
-    if name.startswith(GENERATED):
-        return DataProtection(texts_of_real_people=False, basis="generated_from_templates")
-    return DataProtection(texts_of_real_people=None, basis="owner_must_say")
-
-
-def _distinct(notes: list[Note]) -> tuple[Note, ...]:
-    seen: dict[str, Note] = {}
-    for note in notes:
-        seen.setdefault(note.model_dump_json(), note)
-    return tuple(seen.values())

@@ -4,7 +4,7 @@ The rows are in reports/crosswalk.csv. A row is told only when the evidence it p
 """
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -44,6 +44,14 @@ def read_crosswalk(file: Path, language: str) -> tuple[Clause, ...]:
 def supported(clauses: tuple[Clause, ...], audit: Mapping[str, Any]) -> tuple[Clause, ...]:
     """Rows whose evidence this audit holds."""
     return tuple(clause for clause in clauses if present(clause.location, audit))
+
+
+def by_instrument(clauses: Sequence[Clause]) -> list[tuple[str, list[Clause]]]:
+    """Clauses under the name of their rule or standard, in the order of the file."""
+    found: dict[str, list[Clause]] = {}
+    for clause in clauses:
+        found.setdefault(clause.instrument, []).append(clause)
+    return list(found.items())
 
 
 def present(location: str, audit: Mapping[str, Any]) -> bool:

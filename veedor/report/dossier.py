@@ -31,6 +31,7 @@ class SubjectSheet(Frozen):
     threshold: float
     label_map: dict[str, str]
     counts: Count
+    dropped: Count  # rows that were scored but enter no effect, by reason
 
 
 class IntendedUse(Frozen):
@@ -148,7 +149,7 @@ class WordEffect(Frozen):
 
 
 class Strip(Frozen):
-    """The words of one text with the weight a method gives each; `strengths` are scaled to the pair's largest, -1..1."""
+    """The words of one text with the weight a method gives each; `strengths`: of the pair's largest, -1..1."""
 
     method: str
     side: Literal["term", "control"]
@@ -186,7 +187,7 @@ class Practical(Frozen):
 
 
 class Hypothesis(Frozen):
-    """E07: one term-swap effect and its ruling. Intervals: `low`, `high` at 1 - alpha; `equivalence_*` at 1 - 2 alpha."""
+    """E07: a term-swap effect and its ruling. Intervals: `low`, `high` at 1 - alpha, `equivalence_*` at 1 - 2 alpha."""
 
     id: str
     scope: Scope

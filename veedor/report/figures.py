@@ -74,7 +74,7 @@ def _forest(prose: Prose, name: str, rows: Sequence[Hypothesis]) -> Drawn | None
             if row.low is not None and row.high is not None:
                 axes.plot([row.low, row.high], [place, place], color=colour, linewidth=1.4, solid_capstyle="butt")
             face = colour if full else "white"
-            axes.plot([row.estimate], [place], marker=marker, color=colour, markerfacecolor=face, markersize=5.5)
+            axes.plot([row.estimate or 0.0], [place], marker=marker, color=colour, markerfacecolor=face, markersize=5.5)
             told = f"{prose.effect(row.estimate)}   {words.code('verdict', row.verdict)}"
             _beside(axes, place, told, colour)
         _lines(axes, [prose.name(row) for row in rows])
@@ -202,9 +202,7 @@ def _lines(axes: "Axes", labels: Sequence[str]) -> None:
 
 
 def _beside(axes: "Axes", place: int, told: str, colour: str) -> None:
-    _plain(
-        axes.text(1.02, place, told, transform=axes.get_yaxis_transform(), va="center", fontsize=7.8, color=colour)
-    )
+    _plain(axes.text(1.02, place, told, transform=axes.get_yaxis_transform(), va="center", fontsize=7.8, color=colour))
 
 
 def _effect_axis(axes: "Axes", prose: Prose) -> None:
@@ -238,7 +236,7 @@ def _svg(fill: "Callable[[Axes], None]", rows: int, name: str) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    style: dict[str, Any] = {"svg.hashsalt": f"veedor-{name}", "svg.fonttype": "path", "font.family": ["DejaVu Sans"]}
+    style: Any = {"svg.hashsalt": f"veedor-{name}", "svg.fonttype": "path", "font.family": ["DejaVu Sans"]}
     with mpl.rc_context(style), _no_glyph_warnings():
         figure = Figure(figsize=(WIDTH, ROW * rows + 0.75), layout="constrained")
         fill(figure.add_subplot())

@@ -73,9 +73,7 @@ _OF_FINDING = {
 }  # fmt: skip
 
 
-def contrasts(
-    findings: Findings, attributions: Attributions | None, policy: Policy
-) -> tuple[AttributionContrast, ...]:
+def contrasts(findings: Findings, attributions: Attributions | None, policy: Policy) -> tuple[AttributionContrast, ...]:
     """All attribution contrasts, by method, each with its interval and its doubts."""
     methods = attributions.methods if attributions else {}
     own = [finding for finding in findings.findings if finding.metric == "attribution_contrast"]

@@ -30,6 +30,7 @@ class Words:
     content: Mapping[str, Any]
 
     def __getitem__(self, section: str) -> Any:
+        """A section of the words file."""
         return self.content[section]
 
     def say(self, name: str, /, **values: str | int | None) -> str:
@@ -90,7 +91,8 @@ class Words:
             raise ValueError(f"{value} cannot be told; what is undefined is None, with a reason beside it")
         rounded = round(abs(value), digits)
         mark = MINUS if value < 0 and rounded else "+" if sign and rounded else ""
-        plain = f"{rounded:,.{digits}f}"
+        grouped = "," if rounded >= self.content["language"]["group_from"] else ""
+        plain = f"{rounded:{grouped}.{digits}f}"
         swapped = {",": self.content["language"]["group"], ".": self.content["language"]["decimal"]}
         return mark + "".join(swapped.get(character, character) for character in plain)
 
@@ -108,7 +110,8 @@ class Words:
         """Parts in a row, "and" before the last."""
         if len(parts) < 2:
             return "".join(parts)
-        return self.content["language"]["list"].join(parts[:-1]) + str(self.content["language"]["and"]) + parts[-1]
+        comma, last = str(self.content["language"]["list"]), str(self.content["language"]["and"])
+        return comma.join(parts[:-1]) + last + parts[-1]
 
 
 def inner(sentence: str) -> str:

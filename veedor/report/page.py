@@ -4,14 +4,14 @@ Everything a page shows is escaped; it loads nothing, and needs no script. What 
 is a value that the template is given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veedor.report.crosswalk import read_crosswalk, supported
+from veedor.report.crosswalk import by_instrument, read_crosswalk, supported
 from veedor.report.dossier import Dossier, GroupRow, Hypothesis
-from veedor.report.figures import draw
+from veedor.report.figures import Drawn
 from veedor.report.language import Words, visible
 from veedor.report.paragraphs import Paragraphs
 from veedor.report.view import View
@@ -42,7 +42,11 @@ def environment(folder: Path) -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
-        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.filters["visible"] = visible
     return made
@@ -54,7 +58,13 @@ def render_template(name: str, values: Mapping[str, object]) -> str:
 
 
 def render_page(
-    dossier: Dossier, words: Words, provenance: Mapping[str, Any], records: Mapping[str, str], *, printed: bool = False
+    dossier: Dossier,
+    words: Words,
+    provenance: Mapping[str, Any],
+    records: Mapping[str, str],
+    *,
+    figures: Sequence[Drawn],
+    printed: bool = False,
 ) -> str:
     """The report as HTML; `records` are the digests of the records it was made from."""
     prose = Paragraphs(dossier, words)
@@ -85,8 +95,8 @@ def render_page(
             "words_table": everything[: caps["words"]],
             "n_words": len(everything),
             "group_table": group_table(dossier),
-            "figures": draw(prose),
-            "clauses": clauses,
+            "figures": figures,
+            "instruments": by_instrument(clauses),
             "as_of": max((clause.as_of for clause in clauses), default=""),
             "provenance": provenance,
             "records": records,
@@ -96,7 +106,9 @@ def render_page(
 
 def group_table(dossier: Dossier) -> list[tuple[GroupRow, Hypothesis | None]]:
     """Every group with its hypothesis, by axis; control words and texts without a term come last."""
-    hypotheses = {(row.axis, row.group): row for row in dossier.metrics.counterfactual.hypotheses if row.scope == "group"}
+    hypotheses = {
+        (row.axis, row.group): row for row in dossier.metrics.counterfactual.hypotheses if row.scope == "group"
+    }
     last = ("controls", "unknown")
     rows = sorted(dossier.metrics.group, key=lambda row: (row.axis in last, row.axis, row.group))
     return [(row, hypotheses.get((row.axis, row.group))) for row in rows]

@@ -22,6 +22,7 @@ class Examples:
     """Finds the pairs of a finding, with strips where both texts were explained."""
 
     def __init__(self, evaluation: EvaluationSet, findings: Findings, attributions: Attributions | None) -> None:
+        """Index what the records hold by row."""
         rows = evaluation.rows
         starts, ends = rows["start"].astype(int), rows["end"].astype(int)
         self._spans = dict(zip(rows["id"], zip(starts, ends, strict=True), strict=True))

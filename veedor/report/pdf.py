@@ -28,7 +28,7 @@ class Pdf:
 
 
 def to_pdf(html: str, attached: bytes, *, date: str | None) -> Pdf:
-    """Lay out a page as an accessible PDF (PDF/UA-1) with audit.json attached; `date` is ISO 8601, for the attachment."""
+    """Lay out a page as an accessible PDF (PDF/UA-1), audit.json attached with this `date` (ISO 8601)."""
     try:
         import weasyprint
     except OSError:
@@ -41,7 +41,7 @@ def to_pdf(html: str, attached: bytes, *, date: str | None) -> Pdf:
 
 
 def data_only() -> Any:
-    """A fetcher that refuses everything but data: URIs: a text under audit must not make us read a file or a network."""
+    """A fetcher that refuses everything but data: URIs: a text under audit must not make us read anything else."""
     from weasyprint.urls import URLFetcher
 
     return URLFetcher(allowed_protocols={"data"})

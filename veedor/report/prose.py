@@ -14,6 +14,7 @@ class Prose:
     """Tells one dossier in one language."""
 
     def __init__(self, dossier: Dossier, words: Words) -> None:
+        """Hold the dossier and the language side by side."""
         self.dossier, self.words = dossier, words
         self.swaps: Counterfactual = dossier.metrics.counterfactual
         self.validity: MethodValidity = dossier.method_validity
@@ -36,13 +37,18 @@ class Prose:
     def name(self, row: Hypothesis | AttributionContrast) -> str:
         """A hypothesis by name: its word in quotation marks, or its group."""
         if row.term is not None:
-            return f"“{visible(row.term)}”"
+            return self.quoted(row.term)
         return self.group(row.axis, row.group)
+
+    def quoted(self, text: str) -> str:
+        """A text in this language's quotation marks."""
+        marks = self.words["language"]
+        return f"{marks['open']}{visible(text)}{marks['close']}"
 
     def title(self, row: Hypothesis) -> str:
         """Heading of a hypothesis: axis and group, and the word where it is about one."""
         group = f"{self.axis(row.axis)}: {self.group(row.axis, row.group)}"
-        return group if row.term is None else f"“{visible(row.term)}” ({group})"
+        return group if row.term is None else f"{self.quoted(row.term)} ({group})"
 
     @property
     def target(self) -> str:
@@ -93,7 +99,7 @@ class Prose:
     def overall(self) -> str:
         """The reason of the overall verdict in one sentence."""
         made = self.dossier.decision
-        shared = {"margin": self.margin, "units": self.units, "primary": made.primary["all"]}
+        shared: dict[str, str | int] = {"margin": self.margin, "units": self.units, "primary": made.primary["all"]}
         if made.overall == "FAIL":
             return self.words.say(
                 "overall_FAIL", **shared, failing=len(made.failing), all=made.gating["all"], names=self.failing_names()
@@ -161,7 +167,9 @@ class Prose:
             heavy = row.tail_factor is not None and row.tail_factor > 1
             extreme = self.effect(row.most_extreme_control, sign=False)
             factor = self.factor(row.tail_factor or 1.0)
-            told.append(self.words.say("extreme_control_heavy" if heavy else "extreme_control", extreme=extreme, factor=factor))
+            told.append(
+                self.words.say("extreme_control_heavy" if heavy else "extreme_control", extreme=extreme, factor=factor)
+            )
         if row.waiver:
             told.append(self.words.say("waived", **{key: visible(value) for key, value in row.waiver.items()}))
         return told
@@ -207,7 +215,9 @@ class Prose:
             )
         flips = row.flips
         if flips.get("contexts"):
-            counts = {name: int(flips[name] or 0) for name in ("contexts_flipped", "contexts", "terms_flipped", "terms")}
+            counts = {
+                name: int(flips[name] or 0) for name in ("contexts_flipped", "contexts", "terms_flipped", "terms")
+            }
             clusters = str(self.words["clusters"][row.clusters])
             told.append(self.words.say("flips_term" if row.term else "flips", clusters=clusters, **counts))
         return told
@@ -238,7 +248,9 @@ class Prose:
             "high": self.words.number(row.high, 2 if row.size >= 0.1 else 3, sign=True),
         }
         shown = row.low is not None and row.high is not None and (row.low > 0 or row.high < 0)
-        kind = ("more_weight" if shown else "same_weight") if row.targeted else ("salience" if shown else "salience_same")
+        kind = (
+            ("more_weight" if shown else "same_weight") if row.targeted else ("salience" if shown else "salience_same")
+        )
         word = "_term" if shown and row.term is not None else ""
         return [self.words.say(kind + word, **values), *self._trust(row)]
 

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from veedor.progress import Progress, silent
 from veedor.records import Note, Report, manifest_of, sha256, write_json
 from veedor.report.dossier import Dossier
+from veedor.report.figures import draw
 from veedor.report.language import read_words
 from veedor.report.page import project_root, render_page, render_template
 from veedor.report.pdf import metadata_dates, to_pdf
+from veedor.report.prose import Prose
 from veedor.report.summary import summarise
-from veedor.progress import Progress, silent
 
 __all__ = ["project_root", "render_template", "write_manifest", "write_report"]
 
@@ -61,8 +63,10 @@ def _in_language(
     dossier: Dossier, folder: Path, language: str, provenance: Mapping[str, Any], records: Mapping[str, str]
 ) -> tuple[Note, ...]:
     words = read_words(project_root() / "reports" / "words", language)
-    write_text(folder / f"report.{language}.html", render_page(dossier, words, provenance, records))
-    printed = render_page(dossier, words, provenance, records, printed=True)
+    figures = draw(Prose(dossier, words))
+    page = render_page(dossier, words, provenance, records, figures=figures)
+    write_text(folder / f"report.{language}.html", page)
+    printed = render_page(dossier, words, provenance, records, figures=figures, printed=True)
     made = to_pdf(printed, (folder / "audit.json").read_bytes(), date=metadata_dates(provenance))
     place = folder / f"report.{language}.pdf"
     if made.content is None:

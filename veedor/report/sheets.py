@@ -47,7 +47,7 @@ def data_sheet(evaluation: EvaluationSet) -> DataSheet:
         columns=tuple(str(name) for name in rows.columns),
         counts=counts,
         cells=_cells(rows[~control]),
-        excluded=_count(evaluation.excluded["reason"]),
+        excluded=counted(evaluation.excluded["reason"]),
     )
 
 
@@ -154,7 +154,9 @@ def _method(name: str, findings: Findings, attributions: Attributions) -> Method
     rows = attributions.rows[attributions.rows["method"] == name]
     gaps = rows["gap"].dropna().abs().astype(float)
     own = [finding for finding in findings.findings if finding.method == name]
-    flags = pd.Series([flag for text in rows["flags"].fillna("") for flag in str(text).split("|") if flag], dtype=object)
+    flags = pd.Series(
+        [flag for text in rows["flags"].fillna("") for flag in str(text).split("|") if flag], dtype=object
+    )
     return MethodSheet(
         name=name,
         refused=None,
@@ -166,7 +168,7 @@ def _method(name: str, findings: Findings, attributions: Attributions) -> Method
         concordance=next((one.concordance for one in own if one.concordance is not None), None),
         gap_median=finite(float(gaps.median())) if len(gaps) else None,
         gap_largest=finite(float(gaps.max())) if len(gaps) else None,
-        flags=_count(flags),
+        flags=counted(flags),
     )
 
 
@@ -175,5 +177,6 @@ def _refused(name: str, why: str) -> MethodSheet:
     return MethodSheet(name=name, refused=why, targeted=False, signed=False, options={}, rows=0, flags={}, **nothing)
 
 
-def _count(values: "pd.Series[Any]") -> dict[str, int]:
+def counted(values: "pd.Series[Any]") -> dict[str, int]:
+    """How often each value occurs, by value."""
     return {str(value): int(count) for value, count in sorted(values.value_counts().items())}

@@ -44,8 +44,6 @@ class Cell:
 class Heat:
     """A strip: one text through the eyes of one method."""
 
-    method: str
-    side: str
     direction: str
     cells: tuple[Cell, ...]
 
@@ -62,7 +60,7 @@ class Card:
     practical: list[str]
     numbers: list[tuple[str, str]]
     pairs: list[tuple[Side, Side]]
-    strips: list[Heat]
+    strips: list[tuple[str, Heat, Heat]]
     contrasts: list[list[str]]
     recommendation: str
     pointer: str
@@ -72,15 +70,19 @@ class View:
     """Builds the parts of a page from a dossier."""
 
     def __init__(self, prose: Prose) -> None:
+        """Index the dossier by hypothesis."""
         self.prose, self.words, self.swaps = prose, prose.words, prose.swaps
         self._place = {row.id: place for place, row in enumerate(self.swaps.hypotheses)}
         self._contrasts: dict[str, list[AttributionContrast]] = {}
-        for one in prose.dossier.metrics.attribution:
+        self._blind = {sheet.name for sheet in prose.validity.methods if not sheet.signed}
+        for one in sorted(prose.dossier.metrics.attribution, key=lambda one: (not one.signed, one.method)):
             self._contrasts.setdefault(one.hypothesis, []).append(one)
 
     def rows(self, scope: str, *verdicts: str) -> list[Hypothesis]:
         """Hypotheses of a scope with one of these verdicts, failures first, then by size."""
-        return [row for row in self.swaps.hypotheses if row.scope == scope and (not verdicts or row.verdict in verdicts)]
+        return [
+            row for row in self.swaps.hypotheses if row.scope == scope and (not verdicts or row.verdict in verdicts)
+        ]
 
     def cards(self, rows: Sequence[Hypothesis], *, prefix: str, pairs: int) -> list[Card]:
         """Hypotheses told in full, numbered."""
@@ -97,7 +99,7 @@ class View:
             practical=self.prose.practical(row) if row.verdict != "NOT_TESTED" else [],
             numbers=self.numbers(row),
             pairs=[self.pair(pair) for pair in row.examples[:pairs]],
-            strips=self.strips(row.examples),
+            strips=self.strips(row),
             contrasts=[self.prose.contrast(one) for one in self._contrasts.get(row.id, [])],
             recommendation=self.prose.recommendation(row),
             pointer=self.pointer(row),
@@ -134,9 +136,7 @@ class View:
         partner = (pair.partner_probability, pair.partner_margin)
         return first, self._side("control_side", pair.partner_text, pair.partner_span, partner, pair.partner_predicted)
 
-    def _side(
-        self, label: str, text: str, span: tuple[int, int], scores: tuple[float, float], predicted: str
-    ) -> Side:
+    def _side(self, label: str, text: str, span: tuple[int, int], scores: tuple[float, float], predicted: str) -> Side:
         start, end = span if 0 <= span[0] < span[1] <= len(text) else (len(text), len(text))
         return Side(
             label=self.words.text(label),
@@ -149,17 +149,18 @@ class View:
             answer=visible(predicted.replace("|", ", ")) or self.words.number(None),
         )
 
-    def strips(self, pairs: Sequence[Pair]) -> list[Heat]:
-        """The strips of the first pair that was explained, methods with direction first."""
-        explained = next((pair.strips for pair in pairs if pair.strips), ())
-        declared = {sheet.name: sheet for sheet in self.prose.validity.methods}
-        blind = {name for name, sheet in declared.items() if not sheet.signed}
-        methods = sorted({strip.method for strip in explained}, key=lambda name: (name in blind, name))[:STRIPS]
+    def strips(self, row: Hypothesis) -> list[tuple[str, Heat, Heat]]:
+        """Method, term's side, control's side: of the first pair that was explained, methods with direction first."""
+        explained = next((pair.strips for pair in row.examples if pair.strips), ())
+        sides = {(strip.method, strip.side): strip for strip in explained}
+        methods = sorted({strip.method for strip in explained}, key=lambda name: (name in self._blind, name))
         return [
-            self.heat(strip, signed=method not in blind)
-            for method in methods
-            for strip in explained
-            if strip.method == method
+            (
+                self.prose.method(method),
+                self.heat(sides[method, "term"], signed=method not in self._blind),
+                self.heat(sides[method, "control"], signed=method not in self._blind),
+            )
+            for method in methods[: STRIPS if row.scope == "group" else 1]
         ]
 
     def heat(self, strip: Strip, *, signed: bool) -> Heat:
@@ -168,8 +169,7 @@ class View:
             Cell(visible(word), shade(strength, signed=signed), self._weight(score, strength))
             for word, score, strength in zip(strip.words, strip.scores, strip.strengths, strict=True)
         )
-        side = self.words.text("term_side" if strip.side == "term" else "control_side")
-        return Heat(self.prose.method(strip.method), side, direction(" ".join(strip.words)), cells)
+        return Heat(direction(" ".join(strip.words)), cells)
 
     def _weight(self, score: float, strength: float) -> str:
         return self.words.number(score, 2, sign=True) if abs(strength) >= STRONG else ""

@@ -184,8 +184,9 @@ def load_model(folder: Path, name: str, *, trust_pickle: bool) -> Any:
 @contextmanager
 def quiet() -> Iterator[None]:
     """No progress bar and no table of weights from transformers: what matters of it becomes an error of ours."""
-    from transformers.utils import logging
+    from transformers import utils
 
+    logging: Any = utils.logging
     level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

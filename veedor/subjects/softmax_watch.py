@@ -59,10 +59,11 @@ def watching_mode(captured: Capture, inside: list[str]) -> Any:
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
             result = func(*args, **(kwargs or {}))
-            if inside and func in softmaxes:
-                scores = args[0] if args else (kwargs or {})["input"]
-                captured.see(seen(captured, inside[-1], scores, result))
-            return result
+            if not inside or func not in softmaxes:
+                return result
+            layer = seen(captured, inside[-1], args[0] if args else (kwargs or {})["input"], result)
+            captured.see(layer)
+            return layer.observed  # the model goes on with what was handed out, so that gradients reach it
 
     return Watch()
 

@@ -26,7 +26,6 @@ class Training:
     steps: int = 160
     batch: int = 96
     learning_rate: float = 2e-3
-    smoothing: float = 0.1
 
 
 def whole_word_tokenizer(texts: Iterable[str], *, window: int = 64) -> "PreTrainedTokenizerFast":
@@ -81,20 +80,21 @@ def train(
     model: "BertForSequenceClassification",
     tokenizer: "PreTrainedTokenizerFast",
     texts: Sequence[str],
-    labels: Sequence[int],
+    chances: Sequence[float],
     *,
     seed: int,
     training: Training = Training(),
 ) -> "BertForSequenceClassification":
-    """Train in place on texts and label indices, batches drawn by the seed; returns the model in eval mode."""
+    """Train a two-label model in place on texts and the chance of label 1 each should get; returns it in eval mode."""
     import torch
 
     random = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)  # dropout
     batch = tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
-    target = torch.tensor(list(labels))
+    second = torch.tensor(list(chances), dtype=torch.float32)
+    target = torch.stack((1 - second, second), dim=1)
     optimiser = torch.optim.AdamW(model.parameters(), lr=training.learning_rate)
-    loss = torch.nn.CrossEntropyLoss(label_smoothing=training.smoothing)
+    loss = torch.nn.CrossEntropyLoss()
     model.train()
     for _ in range(training.steps):
         rows = torch.randint(len(target), (training.batch,), generator=random)
