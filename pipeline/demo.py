@@ -83,8 +83,8 @@ def failing_groups(verdict: "Verdict") -> tuple[str, ...]:
 def train_on(rows: "pd.DataFrame", *, seed: int) -> "tuple[BertForSequenceClassification, PreTrainedTokenizerFast]":
     """A tiny BERT that flags the negative contexts of an identity-terms set, trained on all its words alike.
 
-    A sample of the texts, some of them mislabelled, leaves it with whims about single words, as real models have. Loaded
-    adjectives teach it to read the slot more than the sentence around it.
+    A sample of the texts, some of them mislabelled, leaves it with whims about single words, as real models have.
+    Loaded adjectives teach it to read the slot more than the sentence around it.
     """
     import numpy as np
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.attribution.tiny_models import TEXTS, eager_maps
+from tests.attribution.tiny_models import TEXTS, eager_maps, sized, tokenizer
 from veedor.attribution import attribute
-from veedor.attribution.rollout import rollout
+from veedor.attribution.rollout import Mixing, rollout, rows_drawn
 from veedor.settings import Settings, build
+from veedor.subjects import Subject
 
 CASES = [
     {},
@@ -72,3 +73,84 @@ def test_a_row_without_weight_is_an_error_that_names_the_method(bert):
             layer.attention.self.query.weight.mul_(1e4)
     with pytest.raises(ValueError, match=r"row .* of layer .* holds only zeros"):
         list(attribute(bert, TEXTS, method="rollout", settings=settings))
+
+
+def modernbert_with_mean_pooling():
+    from transformers import ModernBertConfig, ModernBertForSequenceClassification
+
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer()),
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=24,
+        max_position_embeddings=64,
+        local_attention=4,
+        pad_token_id=0,
+        bos_token_id=2,
+        cls_token_id=2,
+        eos_token_id=3,
+        sep_token_id=3,
+        classifier_pooling="mean",
+        num_labels=2,
+        problem_type="single_label_classification",
+    )
+    return Subject(sized(ModernBertForSequenceClassification(config), scale=0.3), tokenizer())
+
+
+def deberta_with_hand_written_attention():
+    from transformers import DebertaV2Config, DebertaV2ForSequenceClassification
+
+    config = DebertaV2Config(
+        vocab_size=len(tokenizer()),
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=24,
+        max_position_embeddings=64,
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+        pad_token_id=0,
+        num_labels=2,
+        problem_type="single_label_classification",
+    )
+    return Subject(sized(DebertaV2ForSequenceClassification(config), scale=0.3), tokenizer())
+
+
+def test_a_head_that_pools_by_the_mean_is_read_by_the_mean_of_the_rows():
+    subject = modernbert_with_mean_pooling()
+    for text, found in zip(TEXTS, attribute(subject, TEXTS, method="rollout"), strict=True):
+        mean = rollout(eager_maps(subject, text)).mean(dim=0)
+        np.testing.assert_allclose(found.scores, mean.numpy(), atol=1e-5 * float(mean.max()))
+
+
+@pytest.mark.parametrize("options", CASES)
+def test_an_attention_that_is_only_seen_at_its_softmax_gives_the_same_rollout(options):
+    subject = deberta_with_hand_written_attention()
+    settings = build(Settings, {"rollout": options}, "test")
+    for text, found in zip(TEXTS, attribute(subject, TEXTS, method="rollout", settings=settings), strict=True):
+        row = rollout(eager_maps(subject, text), **options)[0]
+        np.testing.assert_allclose(found.scores, row.numpy(), atol=1e-5 * float(row.max()))
+
+
+def test_the_row_form_in_blocks_of_any_size_equals_the_product_of_maps():
+    """Two texts, the second one token shorter; rows weighted unevenly, a block of two of five rows at a time."""
+    attention = torch.softmax(torch.randn(3, 2, 4, 5, 5, generator=torch.Generator().manual_seed(1)).double(), dim=-1)
+    attention[:, 1, :, :, 4] = 0
+    attention = attention / attention.sum(dim=-1, keepdim=True)
+    real = torch.tensor([[True] * 5, [True] * 4 + [False]])
+    start = torch.tensor([[0.0, 0.5, 0.0, 0.25, 0.25], [0.1, 0.9, 0, 0, 0]]).double()
+
+    class Layer:
+        def __init__(self, number):
+            self.number = number
+
+        def weights(self, rows):
+            return attention[self.number, :, :, rows]
+
+    layers = [Layer(number) for number in range(3)]
+    for block in (1, 2, 5, 100):
+        drawn = rows_drawn(start, layers, Mixing(residual=0.3, fusion="max", discard=0.4), real, block=block)
+        for text, length in ((0, 5), (1, 4)):
+            whole = rollout(attention[:, text, :, :length, :length], residual=0.3, fusion="max", discard=0.4)
+            np.testing.assert_allclose(drawn[text, :length], start[text, :length] @ whole, atol=1e-12)

@@ -133,3 +133,25 @@ def by_gauss(subject, text, *, nodes):
         (gradient,) = torch.autograd.grad(log_odds(subject, points).sum(), points)
         total += (gradient * torch.tensor(weights[part] / 2)[:, None, None]).sum(dim=0)
     return (total * (ends - starts)[0]).sum(dim=-1).numpy()
+
+
+def test_no_pass_holds_more_rows_than_a_batch_however_many_nodes_are_asked_for(sharp_bert):
+    rows = []
+    hook = sharp_bert.model.bert.encoder.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    settings = build(Settings, {"batch_size": 4, "integrated_gradients": {"tolerance": 1e-4, "max_nodes": 600}}, "test")
+    found = list(attribute(sharp_bert, TEXTS, method="integrated_gradients", settings=settings))
+    hook.remove()
+    assert max(own.nodes for own in found) > 40
+    assert max(rows) == 4
+
+
+def test_the_score_can_be_a_probability_and_is_complete_in_it(bert):
+    from veedor.attribution import explain
+
+    encodings = bert.encode(TEXTS)
+    scored = explain(bert, encodings, 1, method="integrated_gradients", scale="probability")
+    for text, own in zip(TEXTS, scored, strict=True):
+        ends, starts = embedded(bert, text)
+        with torch.no_grad():
+            rise = float(log_odds(bert, ends).sigmoid() - log_odds(bert, starts).sigmoid())
+        assert own.scores.sum() == pytest.approx(rise, abs=1e-3)

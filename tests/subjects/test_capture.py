@@ -162,7 +162,7 @@ def test_the_weights_of_a_layer_that_was_held_on_to_can_be_asked_for_later():
         subject.logits(one_batch(subject))
     for layer, weights in zip(held, captured(subject, one_batch(subject)), strict=True):
         assert layer.query.shape == layer.key.shape  # shared heads are repeated
-        assert (layer.weights() - weights).abs().max() <= 1e-6
+        assert (layer.weights() - weights).abs().max() <= 1e-5
 
 
 def test_layers_are_counted_by_their_calls_where_one_module_serves_them_all():

@@ -5,11 +5,11 @@ not do is `Absent`, with the code of the reason. How records become a dossier is
 or paths: the same evidence gives the same bytes; they are in provenance.json.
 """
 
+from pathlib import Path
 from typing import Any, Literal
 
-from veedor.records import Frozen, Note, Scalar, Scope, SubjectCard, VerdictName
+from veedor.records import Frozen, Note, Scalar, Scope, SubjectCard, VerdictName, write_json
 
-DOSSIER_VERSION = 1
 Count = dict[str, int]
 Tally = dict[VerdictName | Literal["all"], int]
 
@@ -416,3 +416,8 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of audit.json; `reports/audit.schema.json` holds it, and a test compares the two."""
     content = Dossier.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "veedor:audit:1", **content}
+
+
+def write_schema(path: Path) -> None:
+    """Write the JSON Schema, after the models above have changed."""
+    write_json(schema(), path)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SHAPES = {"FAIL": "■", "INCONCLUSIVE": "◆", "NOT_TESTED": "○", "PASS": "●"}
-SCREEN = {"words": 5000, "failing": 60, "pairs": 5}
-PRINT = {"words": 90, "failing": 12, "pairs": 3}
+SCREEN = {"words": 5000, "failing": 60, "pairs": 5, "word_pairs": 3}
+PRINT = {"words": 90, "failing": 12, "pairs": 3, "word_pairs": 2}
 
 
 def project_root() -> Path:
@@ -90,7 +90,7 @@ def render_page(
             "sheet": dossier.datasets[0],
             "cards": view.cards(groups, prefix="G", pairs=caps["pairs"]),
             "passes": view.cards(view.rows("group", "PASS", "NOT_TESTED"), prefix="P", pairs=0),
-            "failing": view.cards(failing[: caps["failing"]], prefix="W", pairs=3),
+            "failing": view.cards(failing[: caps["failing"]], prefix="W", pairs=caps["word_pairs"]),
             "n_failing": len(failing),
             "words_table": everything[: caps["words"]],
             "n_words": len(everything),

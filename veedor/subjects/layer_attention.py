@@ -59,10 +59,9 @@ class LayerAttention:
         A row of a layer with sinks sums to less than 1. Differentiable; where all rows are asked for inside a capture,
         the model goes on with these very weights, so that gradients reach them.
         """
-        if self.observed is not None:
-            return self.observed[:, :, rows]
-        if self._whole is not None:
-            return self._whole[:, :, rows]
+        known = self._whole if self.observed is None else self.observed
+        if known is not None:
+            return known if rows == slice(None) else known[:, :, rows]
         found = softmax_seen(self.scores(rows), self.sinks)
         if rows == slice(None):
             self._whole = found
