@@ -18,9 +18,7 @@ LANGUAGES = ("en", "es")
 
 def dossier_of(**options: Any) -> Dossier:
     made = sample(**options)
-    return build_dossier(
-        made.evaluation, made.decisions, made.attributions, made.findings, made.verdict, made.settings
-    )
+    return build_dossier(made.evaluation, made.decisions, made.attributions, made.findings, made.verdict, made.settings)
 
 
 def words_of(language: str) -> Words:

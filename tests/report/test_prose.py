@@ -135,7 +135,7 @@ def test_an_undecided_group_says_what_could_have_been_found(dossier: Dossier):
 
 def test_an_untested_group_says_why_in_words(dossier: Dossier):
     (sentence,) = Prose(dossier, words_of("en")).sentences(row_of(dossier, "group/ethnicity_nationality/romani"))
-    assert sentence.startswith("Romani people was not tested at this scope: fewer terms than the policy's minimum")
+    assert sentence.startswith("Romani people: not tested at this scope. Reason: fewer terms than the policy's minimum")
 
 
 def test_methods_without_a_label_are_told_as_salience_and_name_no_label(dossier: Dossier):
