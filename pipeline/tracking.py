@@ -28,6 +28,7 @@ ENVIRONMENT = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "ERROR",
 }
 CREDENTIALS = re.compile(r"://[^/\s]*@")
 SECRET_VALUES = re.compile(
@@ -80,11 +81,10 @@ def sqlite_file(uri: str) -> Path | None:
 
 
 def prepare() -> None:
-    """Set MLflow's environment where the user has not, and keep its loggers to warnings."""
+    """Set MLflow's environment where the user has not; its loggers read it when MLflow is imported."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    for name in ("mlflow", "alembic"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.ERROR)
 
 
 def require_reachable(uri: str) -> None:

@@ -54,7 +54,8 @@ def predict(
         axis=1,
     )
     rows.insert(0, "id", evaluation.rows["id"].to_numpy())
-    rows["label_mapped"] = [label_map.get(label) for label in evaluation.rows["label"]]
+    mapped = [label_map.get(label) for label in evaluation.rows["label"]]
+    rows["label_mapped"] = pd.Series(mapped, dtype=object)
     counts = count(rows)
     return Decisions(
         subject=subject.card,

@@ -1,6 +1,7 @@
 """A tiny classifier on disk and in registries, a real MLflow server, and the command line in processes of its own."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER_SECONDS = 90
+SMALL = ("--limit", "600", "--target", "flagged", "--language", "en", "--settings", "s.yaml")
+SETTINGS = "{attribution_rows: 60, threads: 1, methods: [rollout, occlusion]}"
 # MLflow's use of SQLAlchemy 2.1, not ours.
 THEIRS = ("ignore:The ``noload`` loader strategy:DeprecationWarning",)
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -89,14 +92,36 @@ def environment(**changed: str) -> dict[str, str]:
     return kept | {"PYTHONPATH": str(ROOT), "MLFLOW_DISABLE_TELEMETRY": "true", "OMP_NUM_THREADS": "1"} | changed
 
 
+def run_in(folder: Path, *arguments: str, **changed: str) -> "subprocess.CompletedProcess[str]":
+    """The command line in a process of its own."""
+    command = [sys.executable, str(ROOT / "veedor" / "__main__.py"), *arguments]
+    return subprocess.run(command, cwd=folder, env=environment(**changed), capture_output=True, text=True, check=False)
+
+
 @pytest.fixture
 def veedor(tmp_path: Path) -> Command:
-    """Run the command line in a process of its own, in an empty folder."""
+    """Run the command line in an empty folder that holds `s.yaml`, the settings of a small audit."""
+    (tmp_path / "s.yaml").write_text(SETTINGS)
 
     def run(*arguments: str, **changed: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, str(ROOT / "veedor" / "__main__.py"), *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment(**changed), capture_output=True, text=True, check=False
-        )
+        return run_in(tmp_path, *arguments, **changed)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def finished(
+    model_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> "tuple[Path, subprocess.CompletedProcess[str]]":
+    """A finished small audit that was not logged, and what the command said. Copy it before changing it."""
+    place = tmp_path_factory.mktemp("finished")
+    (place / "s.yaml").write_text(SETTINGS)
+    done = run_in(place, "audit", str(model_folder), *SMALL, "--no-log", "--out", "a")
+    assert done.returncode in (0, 1, 3), done.stderr
+    return place / "a", done
+
+
+@pytest.fixture
+def copied(finished: "tuple[Path, subprocess.CompletedProcess[str]]", tmp_path: Path) -> Path:
+    """A copy of the finished audit, as `a` in the test's folder."""
+    return Path(shutil.copytree(finished[0], tmp_path / "a"))

@@ -7,23 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-
-import pytest
-import yaml
+from typing import Any
 
 from pipeline.plan import RECORDS
-from tests.acceptance.conftest import ROOT, Command, environment
+from tests.acceptance.conftest import ROOT, SMALL, Command, environment
 from veedor.records import sha256
 
-SMALL = ("--limit", "700", "--target", "flagged", "--language", "en")
-SETTINGS = {"attribution_rows": 60, "threads": 1, "methods": ["rollout", "occlusion"]}
-
-
-@pytest.fixture
-def told(tmp_path: Path) -> tuple[str, ...]:
-    """Options of a small audit."""
-    (tmp_path / "s.yaml").write_text(yaml.safe_dump(SETTINGS))
-    return (*SMALL, "--settings", "s.yaml")
+Finished = tuple[Path, "subprocess.CompletedProcess[str]"]
+CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3, "NOT_TESTED": 3}
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -32,46 +23,44 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): sha256(path) for path in files}
 
 
-def provenance(folder: Path) -> dict[str, dict[str, dict[str, object]]]:
-    found: dict[str, dict[str, dict[str, object]]] = json.loads((folder / "provenance.json").read_text())
+def provenance(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "provenance.json").read_text())
     return found
 
 
-def test_the_same_input_gives_the_same_bytes_wherever_and_whenever(
-    veedor: Command, model_folder: Path, told: tuple[str, ...], tmp_path: Path
-) -> None:
-    for name in ("a", "b"):
-        done = veedor("audit", str(model_folder), *told, "--no-log", "--out", name)
-        assert done.returncode in (0, 1, 3), done.stderr
-    assert digests(tmp_path / "a") == digests(tmp_path / "b")
-    first, second = ((tmp_path / name / "audit.json").read_bytes() for name in ("a", "b"))
-    assert first == second
-
-
-def test_an_audit_leaves_reports_and_evidence_and_says_where(
-    veedor: Command, model_folder: Path, told: tuple[str, ...], tmp_path: Path
-) -> None:
-    done = veedor("audit", str(model_folder), *told, "--out", "a")
-    assert done.returncode in (0, 1, 3), done.stderr
-    verdict = done.stdout.split()[0]
-    assert {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3, "NOT_TESTED": 3}[verdict] == done.returncode
+def test_an_audit_leaves_reports_and_evidence_and_says_where(finished: Finished) -> None:
+    folder, done = finished
+    assert CODES[done.stdout.split()[0]] == done.returncode
     for name in ("settings.yaml", "audit.json", "report.en.html", "summary.md", "manifest.json", "provenance.json"):
-        assert (tmp_path / "a" / name).is_file(), name
-    assert "a/report.en.html" in done.stdout and "MLflow    run " in done.stdout
-    assert (tmp_path / "mlflow.db").is_file(), "the store lies beside the audit folder"
-    assert not (tmp_path / "mlruns").exists()
-    kept = provenance(tmp_path / "a")
+        assert (folder / name).is_file(), name
+    assert "a/report.en.html" in done.stdout and "MLflow" not in done.stdout
+    kept = provenance(folder)
     assert set(kept["steps"]) == {"collect", "predict", "attribute", "measure", "judge"}
-    assert kept["exit_code"] == done.returncode and kept["mlflow"]["complete"] is True
+    assert kept["exit_code"] == done.returncode and kept["mlflow"] is None
+    assert not list(folder.rglob("*.partial"))
+
+
+def test_the_same_input_gives_the_same_bytes_and_is_logged_beside_the_folder(
+    veedor: Command, model_folder: Path, finished: Finished, tmp_path: Path
+) -> None:
+    done = veedor("audit", str(model_folder), *SMALL, "--out", "again")
+    assert done.returncode == finished[1].returncode, done.stderr
+    assert digests(tmp_path / "again") == digests(finished[0])
+    assert (tmp_path / "again" / "audit.json").read_bytes() == (finished[0] / "audit.json").read_bytes()
+    assert "MLflow    run " in done.stdout and provenance(tmp_path / "again")["mlflow"]["complete"] is True
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["again", "mlartifacts", "mlflow.db", "s.yaml"]
 
 
 def test_an_audit_that_is_killed_goes_on_where_it_stopped(
-    veedor: Command, model_folder: Path, told: tuple[str, ...], tmp_path: Path
+    veedor: Command, model_folder: Path, finished: Finished, tmp_path: Path
 ) -> None:
-    whole = veedor("audit", str(model_folder), *told, "--no-log", "--out", "whole")
-    command = [sys.executable, str(ROOT / "veedor" / "__main__.py"), "audit", str(model_folder), *told, "--no-log"]
+    options = ("audit", str(model_folder), *SMALL, "--no-log", "--out", "cut")
     process = subprocess.Popen(
-        [*command, "--out", "cut"], cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL, start_new_session=True
+        [sys.executable, str(ROOT / "veedor" / "__main__.py"), *options],
+        cwd=tmp_path,
+        env=environment(),
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     while not (tmp_path / "cut" / "decisions" / "manifest.json").is_file():
         assert process.poll() is None, "it ended before it could be killed"
@@ -79,78 +68,64 @@ def test_an_audit_that_is_killed_goes_on_where_it_stopped(
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "cut" / "audit.json").exists()
-    refused = veedor("audit", str(model_folder), *told, "--no-log", "--out", "cut")
+    refused = veedor(*options)
     assert refused.returncode == 2 and "--resume" in refused.stderr
-    done = veedor("audit", str(model_folder), *told, "--no-log", "--out", "cut", "--resume")
-    assert done.returncode == whole.returncode, done.stderr
+    done = veedor(*options, "--resume")
+    assert done.returncode == finished[1].returncode, done.stderr
     steps = provenance(tmp_path / "cut")["steps"]
     assert steps["predict"]["reused"] is True and steps["judge"]["reused"] is False
-    assert digests(tmp_path / "cut") == digests(tmp_path / "whole")
+    assert digests(tmp_path / "cut") == digests(finished[0])
 
 
-def test_other_report_languages_or_another_policy_do_not_ask_the_model_again(
-    veedor: Command, model_folder: Path, told: tuple[str, ...], tmp_path: Path
+def test_another_report_language_or_policy_does_not_ask_the_model_again(
+    veedor: Command, model_folder: Path, copied: Path, tmp_path: Path
 ) -> None:
-    assert veedor("audit", str(model_folder), *told, "--no-log", "--out", "a").returncode in (0, 1, 3)
     (tmp_path / "p.yaml").write_text("margin: 3.0\n")
-    options = (
-        "--limit",
-        "700",
-        "--target",
-        "flagged",
-        "--language",
-        "es",
-        "--settings",
-        "s.yaml",
-        "--policy",
-        "p.yaml",
-    )
-    done = veedor("audit", str(model_folder), *options, "--no-log", "--out", "a", "--resume")
+    changed = tuple("es" if option == "en" else option for option in SMALL)
+    options = (*changed, "--policy", "p.yaml", "--no-log", "--out", "a", "--resume")
+    done = veedor("audit", str(model_folder), *options)
     assert done.returncode in (0, 1, 3), done.stderr
-    reused = {name: step["reused"] for name, step in provenance(tmp_path / "a")["steps"].items()}
+    reused = {name: step["reused"] for name, step in provenance(copied)["steps"].items()}
     assert reused == {"collect": True, "predict": True, "attribute": True, "measure": True, "judge": False}
-    assert (tmp_path / "a" / "report.es.html").is_file()
+    assert (copied / "report.es.html").is_file()
 
 
-def test_every_kind_of_wrong_input_has_its_exit_code(
-    veedor: Command, model_folder: Path, told: tuple[str, ...], tmp_path: Path
+def test_every_kind_of_wrong_input_has_its_exit_code_and_leaves_no_folder(
+    veedor: Command, model_folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "other.yaml").write_text("target: acceptable\n")
     (tmp_path / "empty.csv").write_text("text\n")
-    wrong = {
-        ("--target", "insulting"): 2,
-        ("--target", "flagged", "--policy", "other.yaml"): 2,
-        ("--evaluation-set", "empty.csv"): 5,
-        ("--evaluation-set", "identity-terms-xx"): 2,
-    }
-    for options, code in wrong.items():
-        done = veedor("audit", str(model_folder), *options, "--limit", "300", "--no-log")
-        assert done.returncode == code, (options, done.stderr)
-        assert "Traceback" not in done.stderr
-    assert (
-        "did you mean 'flagged'"
-        in veedor("audit", str(model_folder), "--target", "flaged", "--limit", "300", "--no-log").stderr
+    wrong = (
+        (("--target", "flaged"), 2, "did you mean 'flagged'"),
+        (("--target", "flagged", "--policy", "other.yaml"), 2, "acceptable"),
+        (("--evaluation-set", "empty.csv"), 5, "rows_exist"),
+        (("--evaluation-set", "identity-terms-xx"), 2, "identity-terms-en"),
     )
+    for options, code, said in wrong:
+        done = veedor("audit", str(model_folder), *options, "--limit", "300", "--no-log")
+        assert done.returncode == code and said in done.stderr, (options, done.stderr)
+        assert "Traceback" not in done.stderr
 
 
 def test_gate_report_and_log_work_on_what_an_audit_left(
-    veedor: Command, model_folder: Path, told: tuple[str, ...], tmp_path: Path
+    veedor: Command, finished: Finished, copied: Path, tmp_path: Path
 ) -> None:
-    first = veedor("audit", str(model_folder), *told, "--no-log", "--out", "a")
-    before = digests(tmp_path / "a")
     again = veedor("gate", "a")
-    assert again.returncode == first.returncode, again.stderr
-    assert again.stdout.splitlines()[0] == first.stdout.splitlines()[0]
+    assert again.returncode == finished[1].returncode, again.stderr
+    assert again.stdout.splitlines()[0] == finished[1].stdout.splitlines()[0]
     report = veedor("report", "a", "--language", "es")
-    assert report.returncode == 0 and (tmp_path / "a" / "report.es.html").is_file(), report.stderr
+    assert report.returncode == 0 and (copied / "report.es.html").is_file(), report.stderr
     logged = veedor("log", "a")
     assert logged.returncode == 0 and logged.stdout.startswith("logged: run "), logged.stderr
-    assert digests(tmp_path / "a") == before
+    assert digests(copied) == digests(finished[0])
+
+
+def test_a_written_gate_is_the_folders_verdict_from_then_on(veedor: Command, copied: Path, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("margin: 5.0\ninconclusive: pass\n")
     kept = veedor("gate", "a", "--policy", "p.yaml", "--write")
     assert kept.returncode == 0, kept.stderr
-    assert json.loads((tmp_path / "a" / "verdict" / "record.json").read_text())["policy"]["margin"] == 5.0
-    assert veedor("gate", "a").returncode == 0, "the written policy is the folder's now"
+    assert json.loads((copied / "verdict" / "record.json").read_text())["policy"]["margin"] == 5.0
+    assert veedor("gate", "a").returncode == 0
 
 
 def test_explain_prints_every_word_and_writes_an_escaped_page(

@@ -1,4 +1,4 @@
-"""PDFs are accessible, repeat byte for byte, carry the audit, and load nothing; without Pango there is a note instead."""
+"""PDFs are accessible, repeat byte for byte, carry the audit and load nothing; without Pango there is a note."""
 
 import io
 import sys
@@ -55,7 +55,7 @@ def test_the_pdf_loads_neither_files_nor_networks(tmp_path: Path):
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http://127.0.0.1/", "https://127.0.0.1/", "ftp://127.0.0.1/"])
 def test_the_fetcher_refuses_everything_but_data(url: str):
-    with pytest.raises(Exception, match="(?i)not allowed|protocol|forbidden|unsupported|disallowed"):
+    with pytest.raises(Exception, match=r"(?i)not allowed|protocol|forbidden|unsupported|disallowed"):
         data_only().fetch(url)
 
 

@@ -17,7 +17,8 @@ from veedor.report.summary import plain, summarise
 def test_all_files_are_there_and_no_half_ones(folder: Path):
     names = {path.name for path in folder.iterdir() if path.is_file()}
     assert names == {
-        "audit.json", "manifest.json", "provenance.json", "report.en.html", "report.en.pdf", "settings.yaml", "summary.md",
+        "audit.json", "manifest.json", "provenance.json", "report.en.html", "report.en.pdf", "settings.yaml",
+        "summary.md",
     }  # fmt: skip
 
 

@@ -21,6 +21,8 @@ _HYPHENS = "-\u2010\u2011"
 _APOSTROPHES = "'\u2019"
 _MAY_LINK = re.compile(r"://|www\.|@")
 _LINKS = re.compile(r"\S+://\S+|www\.\S+|\S*@\S+")
+_SENTENCE_MARK = re.compile(r"[.!?…:;¿¡\n]")
+_PLURAL_NOUNS = ("noun-p", "noun-mp", "noun-fp")
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,9 @@ class People:
     subjects: frozenset[str] = frozenset()
     determiners: frozenset[str] = frozenset()
     followers: frozenset[str] = frozenset()  # words that may follow a noun, but no adjective before its noun
+    articles: frozenset[str] = frozenset()  # "a Moroccan was": between these and `verbs` a singular noun is a person
+    verbs: frozenset[str] = frozenset()
+    things: frozenset[str] = frozenset()  # nouns that are surely no person: "country", "food"
 
 
 @dataclass(frozen=True)
@@ -166,15 +171,33 @@ class Lexicon:
             start, end = tokens[at].start, tokens[last].end
             if _inside_compound(text, start, end):
                 continue
-            allowed = tuple(form for form in forms if ambiguous or self._allowed(form, tokens, at, last))
+            allowed = tuple(form for form in forms if ambiguous or self._allowed(form, text, tokens, (at, last)))
             if allowed:
                 return Match(start, end, text[start:end], allowed), len(key)
         return None, 1
 
-    def _allowed(self, form: Form, tokens: list["Token"], first: int, last: int) -> bool:
-        plural_noun = form.slot in ("noun-p", "noun-mp", "noun-fp")  # "blacks", "Mexicans": people without more ado
-        if form.search != "people" or plural_noun:
+    def _allowed(self, form: Form, text: str, tokens: list["Token"], span: tuple[int, int]) -> bool:
+        if form.search != "people":
             return form.search != "never"
+        noun = form.slot.startswith("noun")
+        if noun and self._stands_alone(form, _beside(text, tokens, span[0], -1), _beside(text, tokens, span[1], 1)):
+            return True
+        # "hombres chinos": where the adjective follows, the word after a noun is no noun.
+        return not (noun and self.people.side == "before") and self._described(tokens, *span)
+
+    def _stands_alone(self, form: Form, previous: str, following: str) -> bool:
+        """True for the nouns of "los chinos" and "un marroquí fue", not of "productos chinos" and "un viejo coche"."""
+        people = self.people
+        if form.slot not in _PLURAL_NOUNS:
+            return previous in people.articles and following in people.verbs
+        if people.side == "after":  # "blacks", "Mexicans": an English adjective has no plural
+            return True
+        # "los viejos libros": the plural noun that a Spanish plural adjective describes ends in s.
+        open_end = not following.endswith("s") or following in people.followers | people.copulas
+        return open_end and (not previous or previous in people.determiners)
+
+    def _described(self, tokens: list["Token"], first: int, last: int) -> bool:
+        """True where a noun for people stands beside ("black people"), or the text says who is so ("I am black")."""
         beside = last + 1 if self.people.side == "after" else first - 1
         if 0 <= beside < len(tokens) and tokens[beside].key in self.people.nouns:
             return True
@@ -200,6 +223,17 @@ def _tokens(text: str) -> list[Token]:
         for found in WORD.finditer(text)
         if not any(start <= found.start() < end for start, end in links)
     ]
+
+
+def _beside(text: str, tokens: list[Token], at: int, step: int) -> str:
+    """The word next to a token; "" where the sentence begins or ends there, a comma for any other mark between."""
+    if not 0 <= at + step < len(tokens):
+        return ""
+    left, right = sorted((at, at + step))
+    gap = text[tokens[left].end : tokens[right].start]
+    if gap.isspace():
+        return tokens[at + step].key
+    return "" if _SENTENCE_MARK.search(gap) else ","
 
 
 def fold(word: str) -> str:

@@ -91,6 +91,9 @@ class PeopleEntry(Closed):
     subjects: tuple[str, ...] = ()
     determiners: tuple[str, ...] = ()
     followers: tuple[str, ...] = ()
+    articles: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    things: tuple[str, ...] = ()
 
 
 class LexiconFile(Closed):
@@ -142,6 +145,9 @@ def _people(entry: PeopleEntry | None) -> People:
         subjects=frozenset(entry.subjects),
         determiners=frozenset(entry.determiners),
         followers=frozenset(entry.followers),
+        articles=frozenset(entry.articles),
+        verbs=frozenset(entry.verbs),
+        things=frozenset(entry.things),
     )
 
 

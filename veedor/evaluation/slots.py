@@ -1,12 +1,16 @@
-"""Which slot class a found term fills in its text: adjective or noun, number and agreement; None where it is not sure.
+"""What may stand in the place of a found term: its slot class (None where it is not sure), and which phrases fit there.
 
 Looks at the words beside the term only, and parses nothing: a wrong guess would put ungrammatical rows into an audit, a
 None excludes one row and says so.
 """
 
 import re
+from typing import Literal
 
-from veedor.evaluation.lexicon import WORD, Lexicon, Match, fold
+from veedor.evaluation.lexicon import WORD, Lexicon, Match, fold, words
+
+# A phrase is a clause with a singular verb ("who reads", "que lee") or plain, without a verb ("with a dog").
+PhraseKind = Literal["clause", "plain"]
 
 _NEXT = re.compile(r"(\s+)(" + WORD.pattern + ")")
 _PREVIOUS = re.compile(r"(" + WORD.pattern + r")[\s\"'“‘«(¿¡]+$")
@@ -25,6 +29,48 @@ _SPANISH_HEADS = {
     "mp": "hombres señores chicos niños vecinos amigos compañeros alumnos trabajadores individuos tipos",
     "fp": "personas mujeres señoras chicas niñas vecinas amigas compañeras alumnas trabajadoras parejas familias vidas",
 }
+
+_RELATIVES = frozenset(("who", "que"))
+# English nouns for people after which a singular verb is wrong or strange, though they do not end in s.
+_PLURAL_IN_SENSE = frozenset(
+    "people men women children folk those couple life community family population youth".split()
+)
+_SINGULAR_PRONOUNS = frozenset("someone somebody anyone anybody everyone everybody nobody".split())
+
+
+def thing_described(text: str, match: Match, lexicon: Lexicon) -> str:
+    """The noun of "Muslim countries" or "comida judía": what the term describes surely no person; or ""."""
+    before = lexicon.people.side == "before" or match.forms[0].slot == "phrase"
+    noun = _previous_word(text[: match.start]) if before else _next_word(text[match.end :])
+    return noun if noun in lexicon.people.things else ""
+
+
+def phrase_kind(surface: str) -> PhraseKind:
+    """Whether a phrase holds a verb.
+
+    >>> phrase_kind("who reads Braille"), phrase_kind("con perro guía")
+    ('clause', 'plain')
+    """
+    return "clause" if words(surface)[:1] and words(surface)[0] in _RELATIVES else "plain"
+
+
+def phrase_kinds(text: str, start: int, end: int, lexicon: Lexicon) -> frozenset[PhraseKind]:
+    """The kinds of phrases that fit into the place of one: "people with a dog", but never "people who reads".
+
+    After a singular noun for people both fit, after a plural one plain phrases. Where the noun is not known the kind
+    that stands there fits, a clause only if its verb shows the singular ("Dice que reza ...", not "who left ...").
+    """
+    noun = _previous_word(text[:start])
+    if noun in _SINGULAR_PRONOUNS:
+        return frozenset(("clause", "plain"))
+    if noun in lexicon.people.nouns or noun in _PLURAL_IN_SENSE:
+        plural = noun in _PLURAL_IN_SENSE or (noun.endswith("s") and not noun.endswith("ss"))
+        return frozenset(("plain",)) if plural else frozenset(("clause", "plain"))
+    kind = phrase_kind(text[start:end])
+    if kind == "clause" and lexicon.language == "en":
+        verb = words(text[start:end])[1:3]  # "who prays", "who never goes"
+        return frozenset((kind,)) if any(word.endswith("s") for word in verb) else frozenset()
+    return frozenset((kind,))
 
 
 def choose_slot(text: str, match: Match, lexicon: Lexicon) -> str | None:

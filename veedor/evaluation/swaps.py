@@ -16,7 +16,7 @@ import pandas as pd
 from veedor.evaluation.grammar import case_of, fit_article, fit_conjunction, put_case
 from veedor.evaluation.lexicon import WORD, Form, Lexicon, Match, fold, words
 from veedor.evaluation.rows import as_excluded, as_records, as_rows, context_id
-from veedor.evaluation.slots import choose_slot
+from veedor.evaluation.slots import PhraseKind, choose_slot, phrase_kind, phrase_kinds, thing_described
 from veedor.records import Note
 
 Insert = Literal["controls", "terms_and_controls"]
@@ -27,6 +27,8 @@ _GENDERED = {
     "en": "he him his himself she her hers herself mr mrs ms miss sir madam husband wife son daughter brother sister",
     "es": "él ella ellos ellas señor señora señores señoras marido esposa esposo hijo hija hermano hermana",
 }
+# With one word to compare with, no spread over words can be told.
+_FEWEST_CONTROLS = 2
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,9 @@ def place_term(record: Row, lexicon: Lexicon, *, ambiguous: bool = False) -> Row
     if isinstance(match, Unsafe):
         return match
     form = match.forms[0]
+    thing = "" if _named(record) else thing_described(text, match, lexicon)
+    if thing:
+        return Unsafe("not_about_people", f"{match.surface} ({thing})")
     slot = record["slot"] or (choose_slot(text, match, lexicon) if form.slot else None)
     unsafe = _unsafe_slot(text, match, slot, lexicon) or _unsafe_gender(text, match, record, lexicon)
     if unsafe:
@@ -87,6 +92,11 @@ def place_term(record: Row, lexicon: Lexicon, *, ambiguous: bool = False) -> Row
         "set": record["set"] or (f"{context}/{record['label']}" if record["label"] else context),
         "band": form.band if record["band"] is None else record["band"],
     }
+
+
+def _named(record: Row) -> bool:
+    """True where the file itself says which word it is about."""
+    return record["term"] is not None or record["start"] != -1 or record["slot"] is not None
 
 
 def _locate(record: Row, lexicon: Lexicon, ambiguous: bool) -> Match | Unsafe:
@@ -153,12 +163,24 @@ def _without_heads(text: str, found: list[Match], language: str) -> list[Match]:
 def _unsafe_slot(text: str, match: Match, slot: object, lexicon: Lexicon) -> Unsafe | None:
     if slot is None:
         return Unsafe("ambiguous_slot" if match.forms[0].slot else "no_safe_slot", match.surface)
-    if not lexicon.controls(str(slot)):
+    kinds = phrase_kinds(text, match.start, match.end, lexicon) if slot == "phrase" else None
+    if len(_fitting(lexicon.controls(str(slot)), kinds)) < _FEWEST_CONTROLS:
         return Unsafe("no_safe_slot", f"{match.surface} ({slot})")
     # "women's" would become "commuters's".
     if slot == "noun-p" and re.match(r"['’]s\b", text[match.end :]):
         return Unsafe("no_safe_slot", text[match.start : match.end + 2])
     return None
+
+
+def _fitting(forms: Iterable[Form], kinds: frozenset[PhraseKind] | None) -> list[Form]:
+    """The forms whose kind of phrase fits; all of them where the place is not that of a phrase (None)."""
+    return [form for form in forms if kinds is None or phrase_kind(form.surface) in kinds]
+
+
+def _phrase_kinds(context: list[Row], lexicon: Lexicon) -> frozenset[PhraseKind]:
+    """What fits into a context: every row of it tells something of the noun before."""
+    places = [(str(row["text"]), int(str(row["start"])), int(str(row["end"]))) for row in context]
+    return frozenset().union(*(phrase_kinds(text, start, end, lexicon) for text, start, end in places))
 
 
 def _unsafe_gender(text: str, match: Match, record: Row, lexicon: Lexicon) -> Unsafe | None:
@@ -196,7 +218,7 @@ def _insert(context: list[Row], lexicon: Lexicon, insert: Insert) -> Iterator[Ro
         candidates += [form for axis in axes for form in lexicon.terms(slot, axis=axis) if form.search != "never"]
     verdicts = {row["symmetric"] for row in context}
     symmetric = "no" if "no" in verdicts else ("yes" if verdicts == {"yes"} else "unknown")
-    for form in candidates:
+    for form in _fitting(candidates, _phrase_kinds(context, lexicon) if slot == "phrase" else None):
         if words(form.surface) not in present and words(form.term) not in present:
             yield {**_swapped(base, form, lexicon), "symmetric": symmetric}
 

@@ -27,8 +27,8 @@ LOOK = {
     "PASS": ("o", "#1f6244", True),
     "NOT_TESTED": ("o", "#5b6675", False),
 }
-WIDTH, ROW, LABEL_LIMIT = 7.6, 0.27, 42
-MOST_ROWS = 24
+WIDTH, ROW, LABEL_LIMIT, TARGET_LIMIT = 7.6, 0.23, 42, 24
+MOST_ROWS = 20
 JITTER = 7  # lanes over which dots of one line are spread, in a fixed order
 
 
@@ -154,7 +154,11 @@ def _distribution(prose: Prose) -> Drawn | None:
             _beside(axes, place, words.number(spread.q50, 2), INK)
         _lines(axes, [_group_name(prose, row) for row in rows])
         axes.set_xlim(-0.02, 1.02)
-        _plain(axes.set_xlabel(words.text("probability_axis", target=prose.target), fontsize=8, color=SOFT))
+        _plain(
+            axes.set_xlabel(
+                words.text("probability_axis", target=_short(prose.target, TARGET_LIMIT)), fontsize=8, color=SOFT
+            )
+        )
         _ticks(axes, words, 1)
 
     items = [
@@ -207,7 +211,7 @@ def _beside(axes: "Axes", place: int, told: str, colour: str) -> None:
 
 def _effect_axis(axes: "Axes", prose: Prose) -> None:
     name = "effect_axis" if prose.swaps.scale == "logit" else "effect_axis_probability"
-    label = prose.words.text(name, target=prose.target, units=prose.units)
+    label = prose.words.text(name, target=_short(prose.target, TARGET_LIMIT), units=prose.units)
     _plain(axes.set_xlabel(label, fontsize=8, color=SOFT))
     _ticks(axes, prose.words, 1 if prose.swaps.scale == "logit" else 2)
 
@@ -220,8 +224,8 @@ def _ticks(axes: "Axes", words: Words, digits: int) -> None:
     axes.spines["bottom"].set_color(LINE)
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= LABEL_LIMIT else label[: LABEL_LIMIT - 1] + "…"
+def _short(label: str, limit: int = LABEL_LIMIT) -> str:
+    return label if len(label) <= limit else label[: limit - 1] + "…"
 
 
 def _plain(text: Any) -> None:

@@ -60,13 +60,6 @@ class Paragraphs(Prose):
             return self.words.text("too_few", minimum=self.dossier.policy.content["minimum"]["terms"])
         return self.words.reason(row.rule)
 
-    def share(self, rate: float | None, low: float | None, high: float | None) -> str:
-        """A rate in per cent with its bounds."""
-        if rate is None:
-            return self.words.number(None)
-        bounds = f"{self.words.percent(low, 1)} – {self.words.percent(high, 1)}"
-        return f"{self.words.percent(rate, 1)} % ({bounds})"
-
     def rules_lead(self) -> str:
         """The levels behind the table of rules."""
         made = self.dossier.decision
