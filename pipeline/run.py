@@ -55,6 +55,7 @@ def run_audit(
     provenance.write(folder, provenance.begin(folder, model, settings))
     try:
         with lent_subject(model, settings, uri) as subject:
+            require_target(subject, settings)
             desk = Desk(folder, settings, lend(settings, subject, progress))
             for step in PLAN:
                 if step.record:
@@ -100,6 +101,13 @@ def check_settings(settings: Settings) -> None:
     for name in settings.methods:
         if name not in METHODS:
             raise UsageError(unknown("method", name, METHODS))
+
+
+def require_target(subject: "Subject", settings: Settings) -> None:
+    """Refuse a target the model does not have before anything else is done with it."""
+    from steps.predict import resolve_target
+
+    resolve_target(subject, settings)
 
 
 @contextmanager

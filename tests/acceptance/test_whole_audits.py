@@ -90,7 +90,7 @@ def test_another_report_language_or_policy_does_not_ask_the_model_again(
     assert (copied / "report.es.html").is_file()
 
 
-def test_every_kind_of_wrong_input_has_its_exit_code_and_leaves_no_folder(
+def test_every_kind_of_wrong_input_has_its_exit_code_and_a_typing_error_leaves_no_folder(
     veedor: Command, model_folder: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "other.yaml").write_text("target: acceptable\n")
@@ -105,6 +105,7 @@ def test_every_kind_of_wrong_input_has_its_exit_code_and_leaves_no_folder(
         done = veedor("audit", str(model_folder), *options, "--limit", "300", "--no-log")
         assert done.returncode == code and said in done.stderr, (options, done.stderr)
         assert "Traceback" not in done.stderr
+        assert not list(tmp_path.glob("audits/*"))
 
 
 def test_gate_report_and_log_work_on_what_an_audit_left(
