@@ -133,6 +133,7 @@ def origins(step: Step, desk: Desk) -> dict[str, str]:
     if "subject_language" in step.reads:
         found["subject_language"] = str(desk.lent["subject_language"])
         found["file"] = file_digest(desk.settings.evaluation_set)
+        found["words"] = file_digest(str(Path(records.__file__).parent / "evaluation"), "*.yaml")
     if "today" in step.reads and desk.settings.policy.waivers:
         found["today"] = cast(date, desk.lent["today"]).isoformat()
     return {**found, "veedor": __version__}
@@ -155,10 +156,10 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
-def file_digest(name: str | None) -> str:
-    """SHA-256 of the evaluation set's file or folder; empty for a built-in set."""
+def file_digest(name: str | None, kind: str = "*") -> str:
+    """SHA-256 of a file, or of a folder's files of a kind; empty for what is no path, such as a built-in set's name."""
     path = Path(name) if name else None
     if path is None or not path.exists():
         return ""
-    files = [path] if path.is_file() else sorted(entry for entry in path.rglob("*") if entry.is_file())
+    files = [path] if path.is_file() else sorted(entry for entry in path.rglob(kind) if entry.is_file())
     return digest_of([[entry.name, records.sha256(entry)] for entry in files])

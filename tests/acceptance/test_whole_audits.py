@@ -98,7 +98,7 @@ def test_every_kind_of_wrong_input_has_its_exit_code_and_a_typing_error_leaves_n
     wrong = (
         (("--target", "flaged"), 2, "did you mean 'flagged'"),
         (("--target", "flagged", "--policy", "other.yaml"), 2, "acceptable"),
-        (("--evaluation-set", "empty.csv"), 5, "rows_exist"),
+        (("--evaluation-set", "empty.csv"), 5, "no rows"),
         (("--evaluation-set", "identity-terms-xx"), 2, "identity-terms-en"),
     )
     for options, code, said in wrong:

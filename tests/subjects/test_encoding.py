@@ -103,9 +103,9 @@ def test_a_tokenizer_that_cuts_on_the_left_keeps_the_end_of_the_text():
 def test_a_text_of_a_million_characters_is_cut_before_it_is_tokenized(side):
     subject = Subject(families.model("bert"), tokenizer(truncation_side=side))
     text = "quiet " + "tall " * 200_000 + "sailor"
-    began = time.perf_counter()
+    began = time.process_time()
     (found,) = subject.encode([text])
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
     kept = "sailor" if side == "left" else "quiet"
     shown = [text[start:end] for start, end in found.offsets if end]
     assert found.truncated and len(found.ids) == 64 and kept in (shown[0], shown[-1])

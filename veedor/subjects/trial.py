@@ -4,6 +4,7 @@ Architectures differ in how they find positions, padding and the row their head 
 checked here, so that a model which breaks an assumption is handled with more care or refused, never answered wrongly.
 """
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from veedor.errors import SubjectError
@@ -26,7 +27,9 @@ def own_answer(subject: "Subject", text: str) -> "torch.Tensor":
 
     with tokenizer_restored(subject.tokenizer), torch.no_grad():
         given = subject.tokenizer(text, truncation=True, max_length=subject.window, return_tensors="pt")
-        logits: Any = getattr(subject.model(**given.to(subject.device)), "logits", None)
+        known = inspect.signature(subject.model.forward).parameters
+        taken = {name: tensor for name, tensor in given.to(subject.device).items() if name in known}
+        logits: Any = getattr(subject.model(**taken), "logits", None)
     if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
         shape = None if logits is None else tuple(getattr(logits, "shape", ()))
         raise SubjectError(
