@@ -98,7 +98,8 @@ def train_on(rows: "pd.DataFrame", *, seed: int) -> "tuple[BertForSequenceClassi
     chosen = random.permutation(len(texts))[:EXAMPLES]
     given = np.where(random.random(len(chosen)) < MISLABELLED, 1 - chances[chosen], chances[chosen])
     model = untrained(tokenizer, LABELS, seed=seed)
-    return train(model, tokenizer, [texts[place] for place in chosen], list(given), seed=seed), tokenizer
+    train(model, tokenizer, [texts[place] for place in chosen], list(given), seed=seed)
+    return model, tokenizer
 
 
 def loaded_texts(rows: "pd.DataFrame") -> list[tuple[str, float]]:
@@ -180,7 +181,7 @@ def group_effect(
 
 def margins(
     model: "BertForSequenceClassification", tokenizer: "PreTrainedTokenizerFast", texts: list[str]
-) -> "pd.Series":
+) -> "np.ndarray":
     """Log-odds of the target for each text, (rows,)."""
     import torch
 

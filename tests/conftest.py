@@ -10,6 +10,7 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not take turns from working ones
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"

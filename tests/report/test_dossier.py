@@ -8,6 +8,7 @@ import pytest
 
 from tests.report.conftest import dossier_of
 from tests.report.sample import PROVENANCE, sample
+from veedor.records import Note
 from veedor.report import Dossier, project_root
 from veedor.report.dossier import schema
 from veedor.report.practical import practical
@@ -126,6 +127,17 @@ def test_what_was_not_done_says_why(audit: dict[str, Any]):
     for part in (audit["ll144"], audit["comparison"], audit["schedule"], audit["metrics"]["intersectional"]):
         assert part["value"] is None
         assert part["why_not"]
+
+
+def test_a_bare_note_beside_a_fuller_one_of_the_same_code_is_left_out():
+    from veedor.report import build_dossier
+
+    made = sample()
+    fuller, bare = Note(code="labels_unmapped", values={"labels": ("a",)}), Note(code="labels_unmapped")
+    decisions = made.decisions.model_copy(update={"notes": (fuller,)})
+    findings = made.findings.model_copy(update={"notes": (bare,)})
+    told = build_dossier(made.evaluation, decisions, None, findings, made.verdict, made.settings)
+    assert [note for note in told.limitations.notes if note.code == "labels_unmapped"] == [fuller]
 
 
 def test_nobody_has_signed(audit: dict[str, Any]):

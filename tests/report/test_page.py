@@ -173,9 +173,58 @@ def test_the_print_caps_long_tables_and_says_where_the_rest_is():
     assert "90 of 324 words" not in page_of(long, "en")
 
 
+def test_the_print_tells_further_failing_groups_in_a_table():
+    many = dossier_of()
+    rows = many.metrics.counterfactual.hypotheses
+    failing = next(row for row in rows if row.id == "group/religion/muslim")
+    extra = tuple(failing.model_copy(update={"id": f"{failing.id}-{copy}"}) for copy in range(20))
+    swaps = many.metrics.counterfactual.model_copy(update={"hypotheses": (*extra, *rows)})
+    long = many.model_copy(update={"metrics": many.metrics.model_copy(update={"counterfactual": swaps})})
+    printed, shown = (page_of(long, "en", printed=is_print) for is_print in (True, False))
+    assert printed.count('<span class="number">G') == 16
+    assert shown.count('<span class="number">G') == 25
+
+
+def test_an_audit_without_any_hypothesis_has_a_page_that_says_so():
+    bare = dossier_of()
+    swaps = bare.metrics.counterfactual.model_copy(update={"hypotheses": ()})
+    metrics = bare.metrics.model_copy(update={"counterfactual": swaps, "attribution": (), "group": ()})
+    made = bare.decision.model_copy(
+        update={"overall": "NOT_TESTED", "rule": "overall_no_hypotheses", "failing": (), "next_action": "repair_audit"}
+    )
+    page = Parsed(page_of(bare.model_copy(update={"metrics": metrics, "decision": made}), "es"))
+    assert page.faults == []
+    assert "SIN PROBAR" in "".join(page.texts)
+
+
+def test_effects_of_probability_are_told_without_odds():
+    told = dossier_of()
+    rows = tuple(row.model_copy(update={"practical": None}) for row in told.metrics.counterfactual.hypotheses)
+    swaps = told.metrics.counterfactual.model_copy(
+        update={
+            "scale": "probability",
+            "units": "probability",
+            "margin": 0.05,
+            "margin_factor": None,
+            "hypotheses": rows,
+        }
+    )
+    metrics = told.metrics.model_copy(update={"counterfactual": swaps})
+    text = "".join(Parsed(page_of(told.model_copy(update={"metrics": metrics}), "en")).texts)
+    assert "raises the probability of “abusive” by 1.410 on average" in text
+    assert "The odds are" not in text
+
+
 def test_sign_off_fields_are_empty(pages: dict[str, str]):
     part = pages["en"].split('class="signoff"')[1].split("</table>")[0]
     assert part.count('<span class="blank"></span>') == 5
+
+
+def test_a_model_given_as_a_folder_is_titled_by_its_last_name():
+    told = dossier_of()
+    card = told.subject.card.model_copy(update={"name": "/srv/models/abuse-tiny", "uri": None, "version": None})
+    moved = told.model_copy(update={"subject": told.subject.model_copy(update={"card": card})})
+    assert Paragraphs(moved, words_of("en")).model == "abuse-tiny"
 
 
 # Hostile texts

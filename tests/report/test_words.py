@@ -8,7 +8,7 @@ import pytest
 
 from tests.report.conftest import LANGUAGES, words_of
 from veedor.records import Note
-from veedor.report import Dossier
+from veedor.report import Dossier, project_root
 from veedor.report.language import Words, visible
 
 BARRED = {
@@ -82,6 +82,15 @@ def test_every_rule_and_check_of_the_other_rooms_has_words(language: str):
     from veedor.evaluation.suite import CHECKS
 
     assert {check.id for check in CHECKS} <= set(words_of(language)["checks"])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_note_that_the_code_can_write_has_words(language: str):
+    root = project_root()
+    files = [*(root / "veedor").rglob("*.py"), *(root / "steps").glob("*.py")]
+    codes = {code for file in files for code in re.findall(r'Note\(\s*code="(\w+)"', file.read_text(encoding="utf-8"))}
+    assert len(codes) > 15
+    assert codes <= set(words_of(language)["notes"])
 
 
 def test_a_code_without_words_shows_itself_and_its_values():

@@ -84,4 +84,7 @@ def data_protection(name: str) -> DataProtection:
 
 
 def _distinct(notes: Sequence[Note]) -> tuple[Note, ...]:
-    return tuple({note.model_dump_json(): note for note in notes}.values())
+    """Each note once; one that only repeats a fuller note's code is left out."""
+    fuller = {note.code for note in notes if note.values}
+    told = [note for note in notes if note.values or note.code not in fuller]
+    return tuple({note.model_dump_json(): note for note in told}.values())

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SHAPES = {"FAIL": "■", "INCONCLUSIVE": "◆", "NOT_TESTED": "○", "PASS": "●"}
-SCREEN = {"words": 5000, "failing": 60, "pairs": 5, "word_pairs": 3}
-PRINT = {"words": 90, "failing": 12, "pairs": 3, "word_pairs": 2}
+SCREEN = {"groups": 1000, "words": 5000, "failing": 60, "pairs": 5, "word_pairs": 3}
+PRINT = {"groups": 16, "words": 90, "failing": 12, "pairs": 3, "word_pairs": 2}
 
 
 def project_root() -> Path:
@@ -72,6 +72,7 @@ def render_page(
     caps = PRINT if printed else SCREEN
     failing = view.rows("term", "FAIL")
     groups = view.rows("group", "FAIL") + view.rows("group", "INCONCLUSIVE")
+    others = view.rows("group", "PASS") + view.rows("group", "NOT_TESTED")
     everything = sorted(view.rows("term"), key=lambda row: (row.verdict != "FAIL", -(row.size or 0.0)))
     reports = project_root() / "reports"
     clauses = supported(read_crosswalk(reports / "crosswalk.csv", words.language), dossier.model_dump(mode="json"))
@@ -88,8 +89,8 @@ def render_page(
             "caps": caps,
             "swaps": prose.swaps,
             "sheet": dossier.datasets[0],
-            "cards": view.cards(groups, prefix="G", pairs=caps["pairs"]),
-            "passes": view.cards(view.rows("group", "PASS", "NOT_TESTED"), prefix="P", pairs=0),
+            "cards": view.cards(groups[: caps["groups"]], prefix="G", pairs=caps["pairs"]),
+            "others": view.cards(groups[caps["groups"] :] + others, prefix="P", pairs=0),
             "failing": view.cards(failing[: caps["failing"]], prefix="W", pairs=caps["word_pairs"]),
             "n_failing": len(failing),
             "words_table": everything[: caps["words"]],

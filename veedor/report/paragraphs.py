@@ -16,8 +16,10 @@ class Paragraphs(Prose):
 
     @property
     def model(self) -> str:
-        """The model as a reader knows it: its name, and its version where the registry has one."""
+        """The model as a reader knows it: its name, and its version where the registry has one; of a path, the end."""
         card = self.dossier.subject.card
+        if card.uri is None and "/" in card.name:
+            return visible(card.name.rstrip("/").rpartition("/")[2])
         versioned = card.version and not card.name.endswith(f"/{card.version}")
         return visible(f"{card.name}@{card.version}" if versioned else card.name)
 

@@ -30,14 +30,30 @@ class Pdf:
 def to_pdf(html: str, attached: bytes, *, date: str | None) -> Pdf:
     """Lay out a page as an accessible PDF (PDF/UA-1), audit.json attached with this `date` (ISO 8601)."""
     try:
-        import weasyprint
+        import weasyprint  # noqa: F401  only to see whether its libraries are there
     except OSError:
         return Pdf(None, (Note(code="pdf_unavailable", values={"install": INSTALL}),))
     with _quiet() as said:
-        document = weasyprint.HTML(string=html, url_fetcher=data_only()).render()
-        document.metadata.attachments.append(_attachment(attached, date))
-        content: bytes = document.write_pdf(pdf_variant="pdf/ua-1")
-    return Pdf(content, _glyph_notes(said))
+        content, notes = _written(html, attached, date)
+    return Pdf(content, (*notes, *_glyph_notes(said)))
+
+
+def _written(html: str, attached: bytes, date: str | None) -> tuple[bytes, tuple[Note, ...]]:
+    """The bytes of the PDF; where tagging fails, a plain one and a note."""
+    try:
+        return _rendered(html, attached, date).write_pdf(pdf_variant="pdf/ua-1"), ()
+    except (AttributeError, AssertionError, IndexError, KeyError, TypeError, ValueError) as error:
+        # Some layouts crash WeasyPrint only while it writes tags; a plain PDF is better than none.
+        note = Note(code="pdf_untagged", values={"error": f"{type(error).__name__}: {error}"})
+        return _rendered(html, attached, date).write_pdf(), (note,)
+
+
+def _rendered(html: str, attached: bytes, date: str | None) -> Any:
+    from weasyprint import HTML
+
+    document = HTML(string=html, url_fetcher=data_only()).render()
+    document.metadata.attachments.append(_attachment(attached, date))
+    return document
 
 
 def data_only() -> Any:

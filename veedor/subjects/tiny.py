@@ -42,7 +42,8 @@ def whole_word_tokenizer(texts: Iterable[str], *, window: int = 64) -> "PreTrain
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
     )
-    return PreTrainedTokenizerFast(
+    make: Any = PreTrainedTokenizerFast
+    made: PreTrainedTokenizerFast = make(
         tokenizer_object=tokenizer,
         model_max_length=window,
         pad_token="[PAD]",
@@ -51,6 +52,7 @@ def whole_word_tokenizer(texts: Iterable[str], *, window: int = 64) -> "PreTrain
         sep_token="[SEP]",
         mask_token="[MASK]",
     )
+    return made
 
 
 def untrained(
@@ -73,19 +75,21 @@ def untrained(
         label2id={label: index for index, label in enumerate(labels)},
         problem_type="single_label_classification",
     )
-    return BertForSequenceClassification(config).eval()
+    model: Any = BertForSequenceClassification(config)
+    evaluating: BertForSequenceClassification = model.eval()
+    return evaluating
 
 
 def train(
-    model: "BertForSequenceClassification",
+    model: Any,
     tokenizer: "PreTrainedTokenizerFast",
     texts: Sequence[str],
     chances: Sequence[float],
     *,
     seed: int,
     training: Training = Training(),
-) -> "BertForSequenceClassification":
-    """Train a two-label model in place on texts and the chance of label 1 each should get; returns it in eval mode."""
+) -> None:
+    """Train a two-label model in place on texts and the chance of label 1 each should get; it ends in eval mode."""
     import torch
 
     random = torch.Generator().manual_seed(seed)
@@ -102,7 +106,7 @@ def train(
         optimiser.zero_grad()
         loss(logits, target[rows]).backward()
         optimiser.step()
-    return model.eval()
+    model.eval()
 
 
 def own_words(tokenizer: "PreTrainedTokenizerFast", mine: Iterable[str], others: Iterable[str]) -> list[int]:
@@ -112,9 +116,7 @@ def own_words(tokenizer: "PreTrainedTokenizerFast", mine: Iterable[str], others:
     return sorted({index for ids in tokenizer(list(mine))["input_ids"] for index in ids} - taken - special)
 
 
-def plant(
-    model: "BertForSequenceClassification", ids: Sequence[int], direction: "torch.Tensor", scale: float
-) -> Callable[[], None]:
+def plant(model: Any, ids: Sequence[int], direction: "torch.Tensor", scale: float) -> Callable[[], None]:
     """Add `scale * direction` (hidden,) to the embeddings of these ids; returns what undoes it."""
     import torch
 
