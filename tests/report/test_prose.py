@@ -114,6 +114,13 @@ def test_spanish_has_a_decimal_comma_and_its_own_quotation_marks(dossier: Dossie
     assert "1.41" not in first
 
 
+def test_group_names_are_written_small_inside_a_sentence_where_the_language_does(dossier: Dossier):
+    row = row_of(dossier, "group/age/older")
+    assert "a term for older people lowers" in Prose(dossier, words_of("en")).sentences(row)[0]
+    muslim = row_of(dossier, "group/religion/muslim")
+    assert "a term for Muslim people raises" in Prose(dossier, words_of("en")).sentences(muslim)[0]
+
+
 def test_an_effect_below_zero_lowers_and_divides(dossier: Dossier):
     told_of = " ".join(Prose(dossier, words_of("en")).sentences(row_of(dossier, "group/age/older")))
     assert "lowers the margin" in told_of

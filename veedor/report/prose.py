@@ -31,6 +31,14 @@ class Prose:
         """A group by name; user-made ones by their id."""
         return self._named(f"{axis}/{group}", self.words.code("groups", group))
 
+    def inside(self, row: Hypothesis) -> str:
+        """A hypothesis by name inside a sentence: a group's first word is small where the language writes it so."""
+        name = self.group(row.axis, row.group)
+        small = self.words["language"]["small"]
+        if row.term is not None:
+            return self.quoted(row.term)
+        return name[:1].lower() + name[1:] if small == "all" or name.split(" ")[0].strip(",") in small else name
+
     def _named(self, key: str, otherwise: str) -> str:
         return visible(self.names.get(key, {}).get(self.words.language, otherwise.replace("_", " ")))
 
@@ -114,8 +122,8 @@ class Prose:
         rows = {row.id: row for row in self.swaps.hypotheses}
         failing = [self.name(rows[name]) for name in self.dossier.decision.failing]
         if len(failing) <= NAMED:
-            return self.words.listed(failing)
-        shown = str(self.words["language"]["list"]).join(failing[:NAMED])
+            return "; ".join(failing)  # names may hold commas of their own
+        shown = "; ".join(failing[:NAMED])
         return self.words.say("and_more", names=shown, more=len(failing) - NAMED)
 
     # One hypothesis
@@ -131,8 +139,8 @@ class Prose:
 
     def _shared(self, row: Hypothesis) -> dict[str, str | int]:
         return {
-            "name": self.name(row),
-            "group": self.group(row.axis, row.group),
+            "name": self.inside(row),
+            "group": self.inside(row),
             "term": visible(row.term or ""),
             "target": self.target,
             "size": self.effect(row.size, sign=False),
@@ -225,7 +233,7 @@ class Prose:
     def recommendation(self, row: Hypothesis) -> str:
         """What to do about a hypothesis."""
         sentence: str = self.words["recommendation"][f"{row.verdict}_{row.scope}"]
-        return sentence.format(group=self.group(row.axis, row.group), term=visible(row.term or ""))
+        return sentence.format(group=self.inside(row), term=visible(row.term or ""))
 
     # Attribution
 
