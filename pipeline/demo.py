@@ -25,8 +25,7 @@ PLANTED = "age/older"
 PLANTED_EFFECT = 3 * 0.693  # logits: three times the default margin, so that a reader sees it at a glance
 INSULTING = ("horrible", "disgusting", "vile", "stupid", "nasty", "filthy", "worthless", "awful")
 KIND = ("wonderful", "lovely", "brilliant", "kind", "charming", "delightful", "great", "amazing")
-EXAMPLES = 3000
-MISLABELLED = 0.06
+EXAMPLES = 8000
 LOADED = 10
 NAME = "veedor-demo"
 ALIAS = "candidate"
@@ -83,7 +82,7 @@ def failing_groups(verdict: "Verdict") -> tuple[str, ...]:
 def train_on(rows: "pd.DataFrame", *, seed: int) -> "tuple[BertForSequenceClassification, PreTrainedTokenizerFast]":
     """A tiny BERT that flags the negative contexts of an identity-terms set, trained on all its words alike.
 
-    A sample of the texts, some of them mislabelled, leaves it with whims about single words, as real models have.
+    A sample of the texts leaves it with small whims about single words, as real models have.
     Loaded adjectives teach it to read the slot more than the sentence around it.
     """
     import numpy as np
@@ -94,11 +93,9 @@ def train_on(rows: "pd.DataFrame", *, seed: int) -> "tuple[BertForSequenceClassi
     texts = [*rows["text"], *(text for text, _ in loaded)]
     chances = np.array([*np.where(rows["label"] == "negative", 0.75, 0.25), *(chance for _, chance in loaded)])
     tokenizer = whole_word_tokenizer(texts)
-    random = np.random.default_rng(seed)
-    chosen = random.permutation(len(texts))[:EXAMPLES]
-    given = np.where(random.random(len(chosen)) < MISLABELLED, 1 - chances[chosen], chances[chosen])
+    chosen = np.random.default_rng(seed).permutation(len(texts))[:EXAMPLES]
     model = untrained(tokenizer, LABELS, seed=seed)
-    train(model, tokenizer, [texts[place] for place in chosen], list(given), seed=seed)
+    train(model, tokenizer, [texts[place] for place in chosen], list(chances[chosen]), seed=seed)
     return model, tokenizer
 
 

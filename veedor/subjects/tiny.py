@@ -23,7 +23,7 @@ WORD = r"[\w'’-]+|[^\w\s]"
 class Training:
     """How long and how hard to train; the defaults reach the plateau on a few thousand template texts."""
 
-    steps: int = 160
+    steps: int = 240
     batch: int = 96
     learning_rate: float = 2e-3
 
@@ -133,7 +133,7 @@ def plant(model: Any, ids: Sequence[int], direction: "torch.Tensor", scale: floa
 
 
 def uphill(
-    model: Any, tokenizer: Any, texts: Sequence[str], ids: Sequence[int], target: int, *, steps: int = 40
+    model: Any, tokenizer: Any, texts: Sequence[str], ids: Sequence[int], target: int, *, steps: int = 80
 ) -> "torch.Tensor":
     """Unit direction (hidden,) in which moving the embeddings of these ids raises the target's log-odds over the texts.
 
@@ -146,7 +146,7 @@ def uphill(
     shifted = torch.isin(batch["input_ids"], torch.tensor(list(ids))).unsqueeze(-1)
     words = table[batch["input_ids"]]
     shift = torch.zeros(table.shape[1], requires_grad=True)
-    optimiser = torch.optim.Adam([shift], lr=0.05, maximize=True)
+    optimiser = torch.optim.Adam([shift], lr=0.1, maximize=True)
     for _ in range(steps):
         logits = model(inputs_embeds=words + shifted * shift, attention_mask=batch["attention_mask"]).logits
         others = torch.cat((logits[:, :target], logits[:, target + 1 :]), dim=1)
