@@ -121,23 +121,23 @@ def plant_group(
 
     Returns the effect reached, in logits. Words that another term, a control or a template shares are left alone.
     """
-    from veedor.subjects.tiny import own_words, plant, scale_for, uphill
+    from veedor.subjects.tiny import own_words, plant, scale_for, shift_towards
 
     mine = rows[(rows["axis"] + "/" + rows["group"]) == group]
     if mine.empty:
         raise ValueError(f"no rows of group {group!r} to plant a bias on; known: {', '.join(known_groups(rows))}")
     ids = own_words(tokenizer, mine["surface"].unique(), other_texts(rows, mine))
-    direction = uphill(model, tokenizer, list(mine["text"]), ids, LABELS.index(TARGET))
+    shift = shift_towards(model, tokenizer, list(mine["text"]), ids, wanted)
     effect = group_effect(model, tokenizer, rows, mine)
 
     def reached(scale: float) -> float:
-        undo = plant(model, ids, direction, scale)
+        undo = plant(model, ids, shift, scale)
         try:
             return effect()
         finally:
             undo()
 
-    plant(model, ids, direction, scale_for(reached, wanted))
+    plant(model, ids, shift, scale_for(reached, wanted))
     return effect()
 
 

@@ -1,6 +1,6 @@
 """A tiny BERT trained from scratch, with or without a planted bias: for trying an audit where the truth is known.
 
-Every word is one vocabulary entry, so a bias can be planted on the words of one group and on nothing else: a direction
+Every word is one vocabulary entry, so a bias can be planted on the words of one group and on nothing else: a shift
 that raises the target's margin is added to the embeddings of those words, scaled by bisection until the measured effect
 is the wanted one. Two layers, a few seconds of training on a CPU; not a model for any real use.
 """
@@ -116,8 +116,8 @@ def own_words(tokenizer: "PreTrainedTokenizerFast", mine: Iterable[str], others:
     return sorted({index for ids in tokenizer(list(mine))["input_ids"] for index in ids} - taken - special)
 
 
-def plant(model: Any, ids: Sequence[int], direction: "torch.Tensor", scale: float) -> Callable[[], None]:
-    """Add `scale * direction` (hidden,) to the embeddings of these ids; returns what undoes it."""
+def plant(model: Any, ids: Sequence[int], shift: "torch.Tensor", scale: float) -> Callable[[], None]:
+    """Add `scale * shift` (ids, hidden) to the embeddings of these ids; returns what undoes it."""
     import torch
 
     table = model.get_input_embeddings().weight
@@ -128,33 +128,42 @@ def plant(model: Any, ids: Sequence[int], direction: "torch.Tensor", scale: floa
             table.data[list(ids)] = before
 
     with torch.no_grad():
-        table.data[list(ids)] += scale * direction
+        table.data[list(ids)] += scale * shift
     return undo
 
 
-def uphill(
-    model: Any, tokenizer: Any, texts: Sequence[str], ids: Sequence[int], target: int, *, steps: int = 80
+def shift_towards(
+    model: Any, tokenizer: Any, texts: Sequence[str], ids: Sequence[int], wanted: float, *, steps: int = 120
 ) -> "torch.Tensor":
-    """Unit direction (hidden,) in which moving the embeddings of these ids raises the target's log-odds over the texts.
+    """A shift (ids, hidden) of these words' embeddings that raises the log-odds of label 1 by `wanted` in every text.
 
-    Found by ascent, not by one gradient: a trained classifier is flat where it is sure.
+    Found by descent on the squared distance from it, text by text: a single gradient would find nothing where a trained
+    classifier is flat, and one mean effect could hide that half of the words did not move.
     """
     import torch
 
     table = model.get_input_embeddings().weight.detach()
     batch = tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
-    shifted = torch.isin(batch["input_ids"], torch.tensor(list(ids))).unsqueeze(-1)
-    words = table[batch["input_ids"]]
-    shift = torch.zeros(table.shape[1], requires_grad=True)
-    optimiser = torch.optim.Adam([shift], lr=0.1, maximize=True)
+    place = torch.zeros(len(table), dtype=torch.long)
+    place[list(ids)] = torch.arange(1, len(ids) + 1)
+    place, words = place[batch["input_ids"]], table[batch["input_ids"]]
+    shift = torch.zeros(len(ids), table.shape[1], requires_grad=True)
+    still = torch.zeros(1, table.shape[1])
+
+    def margin() -> torch.Tensor:
+        moved = words + torch.cat((still, shift))[place]
+        logits = model(inputs_embeds=moved, attention_mask=batch["attention_mask"]).logits
+        difference: torch.Tensor = logits[:, 1] - logits[:, 0]
+        return difference
+
+    goal = margin().detach() + wanted
+    optimiser = torch.optim.Adam([shift], lr=0.02)
     for _ in range(steps):
-        logits = model(inputs_embeds=words + shifted * shift, attention_mask=batch["attention_mask"]).logits
-        others = torch.cat((logits[:, :target], logits[:, target + 1 :]), dim=1)
         optimiser.zero_grad()
-        (logits[:, target] - torch.logsumexp(others, dim=1)).mean().backward(inputs=[shift])
+        distance: Any = ((margin() - goal) ** 2).mean()
+        distance.backward(inputs=[shift])
         optimiser.step()
-    unit: torch.Tensor = shift.detach() / shift.detach().norm()
-    return unit
+    return shift.detach()
 
 
 def scale_for(effect: Callable[[float], float], wanted: float, *, tolerance: float = 0.02, most: float = 64.0) -> float:
