@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from json import loads
 from pathlib import Path
@@ -81,6 +82,18 @@ def print_rulings(verdict: "Verdict") -> None:
     primary = [ruling.verdict for ruling in verdict.rulings if ruling.primary]
     counted = ", ".join(f"{primary.count(name)} {name}" for name in MEANING if name in primary)
     stdout().print(f"primary hypotheses: {counted or 'none'}")
+    for reason, number_of in reasons_not_tested(verdict):
+        stdout().print(f"not tested {number_of} times: {reason}")
+
+
+def reasons_not_tested(verdict: "Verdict") -> list[tuple[str, int]]:
+    """Why primary hypotheses were not tested, in words, the most frequent reason first."""
+    from veedor.report import project_root
+    from veedor.report.language import read_words
+
+    codes = Counter(ruling.rule for ruling in verdict.rulings if ruling.primary and ruling.verdict == "NOT_TESTED")
+    words = read_words(project_root() / "reports" / "words", "en")
+    return [(words.reason(code), number_of) for code, number_of in codes.most_common()]
 
 
 def failure_row(ruling: "Ruling", policy: dict[str, Any]) -> tuple[str, ...]:
@@ -107,6 +120,9 @@ def next_command(result: "AuditResult") -> str:
     if result.log_error:
         return f"veedor log {folder} --tracking-uri URI"
     report = next((name for name in sorted(result.report.files) if name.endswith(".html")), None)
+    limited = any(note["code"] == "limited" for note in record_of(result.folder, "evaluation")["notes"])
+    if result.verdict.overall == "NOT_TESTED" and limited:
+        return "audit again with a larger --limit, or without one: what is left is too little to judge"
     if result.verdict.overall == "PASS" or report is None:
         return f"veedor gate {folder} --policy FILE   decides again under another policy"
     return f"open {shlex.quote(shown(result.folder / report))}"
