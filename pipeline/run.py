@@ -17,7 +17,7 @@ from pipeline.plan import PLAN, STEPS
 from pipeline.tracking import tracking_uri_for
 from veedor.errors import StoreError, UsageError, unknown
 from veedor.progress import Progress, silent
-from veedor.records import Report, Verdict
+from veedor.records import EvaluationSet, Report, Verdict
 from veedor.settings import Settings
 
 if TYPE_CHECKING:
@@ -60,12 +60,27 @@ def run_audit(
             for step in PLAN:
                 if step.record:
                     make(step, desk)
+                if step.name == "collect":
+                    warn_if_too_few(cast(EvaluationSet, desk.value("evaluation")), settings)
         report = publish(desk)
         return finish(desk, report, uri if log else None)
     except BaseException as error:
         if not sweep(folder):
             provenance.update(folder, finished=provenance.now(), exit_code=code_of_error(error))
         raise
+
+
+def warn_if_too_few(evaluation: EvaluationSet, settings: Settings) -> None:
+    """Say before the work begins that a limit leaves too few contexts for any verdict, and what limit would do."""
+    from pipeline.console import say
+
+    contexts, needed = evaluation.rows["template"].nunique(), settings.policy.minimum.templates
+    if settings.limit is not None and contexts < needed:
+        enough = -(-len(evaluation.rows) // contexts) * needed
+        say(
+            f"veedor: --limit {settings.limit} leaves {contexts} contexts, but the policy judges nothing below "
+            f"{needed}: every hypothesis will be NOT_TESTED. Give a limit of {enough} or more, or none."
+        )
 
 
 def run_step(

@@ -79,6 +79,10 @@ def print_rulings(verdict: "Verdict") -> None:
         print_table(None, columns, [failure_row(ruling, verdict.policy) for ruling in failed[:SHOWN]])
         if len(failed) > SHOWN:
             stdout().print(f"… and {len(failed) - SHOWN} more, in the report")
+    undecided = [ruling.id for ruling in verdict.rulings if ruling.primary and ruling.verdict == "INCONCLUSIVE"]
+    if undecided:
+        more = f" … and {len(undecided) - SHOWN} more" if len(undecided) > SHOWN else ""
+        stdout().print(f"undecided {', '.join(undecided[:SHOWN])}{more}")
     primary = [ruling.verdict for ruling in verdict.rulings if ruling.primary]
     counted = ", ".join(f"{primary.count(name)} {name}" for name in MEANING if name in primary)
     stdout().print(f"primary hypotheses: {counted or 'none'}")

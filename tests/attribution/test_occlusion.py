@@ -87,7 +87,22 @@ def test_a_span_is_taken_out_apart_from_the_full_stop_that_shares_its_word(bert)
     assert span_score(found, *span) == pytest.approx(log_odds(bert, ids) - log_odds(bert, masked), abs=1e-5)
 
 
-def test_a_phrase_of_words_is_the_sum_of_its_words(bert):
+def test_a_phrase_that_is_asked_about_is_taken_out_at_once_and_not_word_by_word(bert):
+    text = "a person who sings loudly met the sailor"
+    start = text.index("who sings loudly")
+    span = (start, start + len("who sings loudly"))
+    question = Question(bert, bert.encode([text]), 1, "occlusion", spans=[span])
+    found = attributions(question, [text])[0]
+    ids, words = word_positions(bert, text)
+    gone = {position for word in words[2:5] for position in word}
+    masked = [bert.tokenizer.mask_token_id if at in gone else index for at, index in enumerate(ids)]
+    at_once = log_odds(bert, ids) - log_odds(bert, masked)
+    assert span_score(found, *span) == pytest.approx(at_once, abs=1e-5)
+    one_by_one = next(iter(attribute(bert, [text], method="occlusion"))).word_scores[2:5].sum()
+    assert abs(at_once - one_by_one) > 1e-4, "the two differ, or this test shows nothing"
+
+
+def test_a_phrase_that_nobody_asked_about_is_the_sum_of_its_words(bert):
     text = "a person who sings loudly met the sailor"
     start = text.index("who sings loudly")
     found = next(iter(attribute(bert, [text], method="occlusion")))

@@ -65,7 +65,7 @@ def test_every_tag_is_closed_where_it_should_be(parsed: dict[str, Parsed], langu
 def test_the_page_names_its_language_and_title(parsed: dict[str, Parsed], pages: dict[str, str], language: str):
     assert parsed[language].all("html") == [{"lang": language}]
     assert "<title>" in pages[language]
-    assert "abuse-detector@3" in re.findall(r"<title>(.*?)</title>", pages[language])[0]
+    assert "abuse-detector/3" in re.findall(r"<title>(.*?)</title>", pages[language])[0]
 
 
 def test_the_sections_stand_in_their_order_and_the_verdict_comes_first(pages: dict[str, str]):

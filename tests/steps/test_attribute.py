@@ -199,7 +199,7 @@ def test_the_record_survives_its_folder_and_repeats_byte_for_byte(evaluation, de
     again = Attributions.load(tmp_path / "first")
     assert digests[0] == digests[1]
     assert again.rows["scores"].iloc[0].dtype == np.float64
-    assert again.methods["occlusion"]["options"] == {"operator": "mask", "unit": "word"}
+    assert again.methods["occlusion"]["options"] == {"operator": "mask", "unit": "word; the term as one phrase"}
     assert again.methods["rollout"]["targeted"] is False
 
 

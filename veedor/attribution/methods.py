@@ -266,7 +266,7 @@ def options_of(method: Method, settings: Settings) -> dict[str, Scalar]:
         "integrated_gradients": embedded | settings.integrated_gradients.model_dump() | {"rule": "boole_simpson"},
         "gradient": embedded | {"norm": "l2"},
         "input_x_gradient": embedded,
-        "occlusion": settings.occlusion.model_dump() | {"unit": "word"},
+        "occlusion": settings.occlusion.model_dump() | {"unit": "word; the term as one phrase"},
         "random": {"seed": settings.seed},
     }
     return by_name[method.name]

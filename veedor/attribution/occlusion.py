@@ -1,9 +1,9 @@
 """Occlusion (Zeiler and Fergus, 2014; Li et al., 2016), word by word: what the score loses when a word is taken out.
 
-The sub-words of a word go together: each is replaced by the mask token (by the unknown token where there is none), or
-all are deleted; special tokens stay. On ids, never by decoding and tokenising again. A word's score is shared evenly by
-its sub-words, so that sums over words and spans are what was measured. The changed text is no natural text: an honest
-intervention on the model, not on the world.
+The sub-words of a word go together, and so do the words of a phrase that is asked about: each is replaced by the mask
+token (by the unknown token where there is none), or all are deleted; special tokens stay. On ids, never by decoding and
+tokenising again. A score is shared evenly by the sub-words that went together, so that its sum is what was measured.
+The changed text is no natural text: an honest intervention on the model, not on the world.
 """
 
 from collections.abc import Sequence
@@ -50,15 +50,17 @@ def filler_id(subject: "Subject") -> int:
 
 
 def units_of(encoding: "Encoding", span: Span | None) -> list[list[int]]:
-    """Token positions that are removed together: each word's, and apart from its word what lies in the span.
+    """Token positions that are removed together: what lies in the span, as one phrase, and the rest word by word.
 
-    A word may carry a full stop or be half of the span; what is asked about the span must not mix with that.
+    A word may carry a full stop or be half of the span; what is asked about the span must not mix with that. And the
+    words of a phrase are taken out at once: the losses of one word at a time would add up to more than the phrase's.
     """
-    units: dict[tuple[int, bool], list[int]] = {}
+    phrase = -1
+    units: dict[int, list[int]] = {}
     for position, word in enumerate(encoding.token_word):
         if word >= 0 and not encoding.special[position]:
             inside = span is not None and overlaps(encoding.offsets[position], span)
-            units.setdefault((word, inside), []).append(position)
+            units.setdefault(phrase if inside else word, []).append(position)
     return list(units.values())
 
 

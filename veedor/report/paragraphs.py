@@ -16,12 +16,12 @@ class Paragraphs(Prose):
 
     @property
     def model(self) -> str:
-        """The model as a reader knows it: its name, and its version where the registry has one; of a path, the end."""
+        """The model as a reader knows it: its pinned URI and the alias it was found by; of a path, the end."""
         card = self.dossier.subject.card
         if card.uri is None and "/" in card.name:
             return visible(card.name.rstrip("/").rpartition("/")[2])
-        versioned = card.version and not card.name.endswith(f"/{card.version}")
-        return visible(f"{card.name}@{card.version}" if versioned else card.name)
+        known_as = f" (@{card.alias})" if card.alias else ""
+        return visible(f"{card.uri or card.name}{known_as}")
 
     def date(self, provenance: Mapping[str, Any]) -> str:
         """The day of the audit, UTC; an en dash where it is not known."""

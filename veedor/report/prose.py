@@ -4,6 +4,8 @@ The sentences themselves are in reports/words; here is which of them applies. Wh
 shown not to exist, or why a model does what it does.
 """
 
+from collections.abc import Mapping
+
 from veedor.report.dossier import AttributionContrast, Counterfactual, Dossier, Hypothesis, MethodValidity
 from veedor.report.language import Words, visible
 
@@ -227,8 +229,15 @@ class Prose:
                 name: int(flips[name] or 0) for name in ("contexts_flipped", "contexts", "terms_flipped", "terms")
             }
             clusters = str(self.words["clusters"][row.clusters])
-            told.append(self.words.say("flips_term" if row.term else "flips", clusters=clusters, **counts))
+            bounds = {f"{unit}_bounds": self._bounds(flips, unit) for unit in ("contexts", "terms")}
+            told.append(self.words.say("flips_term" if row.term else "flips", clusters=clusters, **counts, **bounds))
         return told
+
+    def _bounds(self, flips: Mapping[str, float | int | None], unit: str) -> str:
+        """Exact bounds of a share, in per cent."""
+        low, high = (flips.get(f"{unit}_{end}") for end in ("low", "high"))
+        shown = (self.words.number(None if end is None else 100 * end, 0) for end in (low, high))
+        return self.words.say("bounds", **dict(zip(("low", "high"), shown, strict=True)))
 
     def recommendation(self, row: Hypothesis) -> str:
         """What to do about a hypothesis."""

@@ -18,7 +18,7 @@ def summarise(dossier: Dossier, words: Words) -> str:
         "model": f"{plain(prose.model)} (`{card.weights_digest[:16]}`)",
         "target": plain(prose.target),
         "policy_digest": f"`{dossier.policy.digest[:16]}`",
-        "name": plain(dossier.datasets[0].name),
+        "evaluation_set": plain(dossier.datasets[0].name),
     }
     failing = [row for row in prose.swaps.hypotheses if row.verdict == "FAIL" and row.gating]
     lines = [
