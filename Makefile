@@ -35,6 +35,9 @@ check: $(READY) ## format, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+benchmark: $(READY) ## time a whole audit of 2,000 texts: make benchmark MODEL=folder TARGET=label
+	$(BIN)/python benchmarks/audit.py $(MODEL) --target $(TARGET)
+
 lock: $(READY) ## write the pins again from what is installed
 	$(BIN)/python tools/lock.py
 

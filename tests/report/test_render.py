@@ -53,7 +53,7 @@ def test_the_pdf_has_pages_bookmarks_and_the_audit(folder: Path):
 
 def test_the_summary_says_the_verdict_the_reason_and_the_next_step(folder: Path):
     text = (folder / "summary.md").read_text(encoding="utf-8")
-    assert text.startswith("# FAIL: abuse\\-detector@3")
+    assert text.startswith("# FAIL: models:/abuse\\-detector/3")
     assert "judged hypotheses exceed the limit" in text
     assert "| FAIL | Religion: Muslim people | +1.41 |" in text
 
