@@ -30,7 +30,7 @@ class Answering(TyperGroup):
             say(f"veedor: {error}")
             raise typer.Exit(code_of_error(error)) from error
         except KeyboardInterrupt as error:
-            say("veedor: interrupted; `veedor audit … --out DIR --resume` continues where it stopped")
+            say("; ".join(["veedor: interrupted", *getattr(error, "__notes__", [])]))
             raise typer.Exit(INTERRUPTED) from error
         except Exception as error:
             say(f"veedor: a fault of ours: {type(error).__name__}: {error}\nThe traceback is in {keep_traceback()}")
@@ -38,9 +38,13 @@ class Answering(TyperGroup):
 
 
 def keep_traceback() -> str:
-    """Write the traceback being handled where a bug report can pick it up."""
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="veedor-fault-", suffix=".txt", delete=False, encoding="utf-8"
-    ) as handle:
-        handle.write(f"veedor {__version__}\n{traceback.format_exc()}")
+    """Write the traceback being handled where a bug report can pick it up; return it where no file can be written."""
+    told = f"veedor {__version__}\n{traceback.format_exc()}"
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="veedor-fault-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as handle:
+            handle.write(told)
+    except OSError as error:
+        return f"no file ({error}) but here:\n{told}"
     return handle.name

@@ -8,17 +8,19 @@ import logging
 import os
 import sys
 import time
+import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from veedor.progress import Progress
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
+    from rich.segment import Segment
 
 QUIET = {
     "HF_HUB_OFFLINE": "1",
@@ -32,6 +34,8 @@ QUIET = {
 NOISY = ("transformers", "datasets", "great_expectations", "matplotlib", "fontTools", "weasyprint", "py.warnings")
 PLAIN_SECONDS = 10.0
 PLAIN_WIDTH = 140
+ACTING = ("Cc", "Cs", "Zl", "Zp")  # controls, lone surrogates, line and paragraph separators
+DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def hush() -> None:
@@ -44,17 +48,40 @@ def hush() -> None:
         warnings.simplefilter("ignore")
 
 
+def harmless(text: str, *, kept: str = "\n\t") -> str:
+    """Text that a terminal shows and does not obey: control characters and direction marks as escapes.
+
+    >>> harmless("a\\x1b[31mb\\u202ec\\n")
+    'a\\\\x1b[31mb\\\\u202ec\\n'
+    """
+    return "".join(
+        repr(character)[1:-1]
+        if (unicodedata.category(character) in ACTING and character not in kept) or character in DIRECTIONS
+        else character
+        for character in text
+    )
+
+
 def say(text: str) -> None:
     """A message on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    print(harmless(text), file=sys.stderr, flush=True)
 
 
 def stdout() -> "Console":
-    """Standard output with colours where it is a terminal and NO_COLOR is not set; nothing is read as markup."""
+    """Standard output with colours where it is a terminal and NO_COLOR is not set.
+
+    Nothing is read as markup, and no text that is printed can steer the terminal.
+    """
     from rich.console import Console
+    from rich.segment import Segment
+
+    class Harmless(Console):
+        def render(self, renderable: "RenderableType", options: "ConsoleOptions | None" = None) -> "Iterable[Segment]":
+            for part in super().render(renderable, options):
+                yield part if part.control else Segment(harmless(part.text), part.style)
 
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    return Console(highlight=False, markup=False, soft_wrap=True, width=width)
+    return Harmless(highlight=False, markup=False, soft_wrap=True, width=width)
 
 
 def print_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -68,7 +95,7 @@ def print_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequen
         side: Literal["left", "right"] = "right" if column.startswith(">") else "left"
         table.add_column(column.lstrip(">"), justify=side, overflow="fold", no_wrap=position == 0)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(harmless(cell, kept="")) for cell in row))
     stdout().print(table)
 
 

@@ -1,7 +1,8 @@
 """Exit codes, in one place. The library raises; only here does an error or a verdict become a number.
 
 0 PASS · 1 FAIL · 2 bad usage, settings or policy · 3 INCONCLUSIVE or NOT_TESTED on a primary hypothesis · 4 model
-cannot be loaded or explained · 5 evaluation set breaks its contract · 6 tracking server unreachable · 70 our fault.
+cannot be loaded or explained · 5 evaluation set breaks its contract · 6 tracking server unreachable or disk full
+70 our fault · 130 interrupted (Ctrl-C).
 """
 
 from collections.abc import Mapping

@@ -47,12 +47,15 @@ def explain_text(
         raise UsageError(unknown("method", method, METHODS))
     if not text.strip():
         raise UsageError("TEXT is empty; give the text to explain, in quotation marks")
+    from steps.predict import resolve_target
+
     with lent_subject(model, settings, tracking_uri_for(Path("audits/explain"), tracking_uri)) as subject:
         found = next(iter(attribute(subject, [text], method=method, target=settings.target, settings=settings)))
         answers = answers_of(subject, text)
-    show(found, answers)
+        assumed = found.target is not None and resolve_target(subject, settings).source == "label_1"
+    show(found, answers, assumed=assumed)
     if html is not None:
-        write_page(html, page(found, answers, subject.card.name))
+        write_page(html, page(found, answers, subject.card.name, assumed=assumed))
 
 
 def answers_of(subject: "Subject", text: str) -> list[tuple[str, float]]:
@@ -79,9 +82,10 @@ def rest_of(found: "Attribution") -> str:
     return found.text[found.word_offsets[-1][1] :] if found.word_offsets else found.text
 
 
-def about(found: "Attribution") -> str:
-    """Method, target and completeness in a line."""
-    target = f", target {found.target!r} ({found.score_function})" if found.target else ", about no label"
+def about(found: "Attribution", *, assumed: bool = False) -> str:
+    """Method, target (and whether anybody named it) and completeness in a line."""
+    by_default = "; assumed: label 1 of two, name it with --target" if assumed else ""
+    target = f", target {found.target!r} ({found.score_function}{by_default})" if found.target else ", about no label"
     gap = "" if found.gap is None else f", completeness gap {100 * found.gap:.2g} %"
     cut = ", cut to the model's window" if "truncated" in found.flags else ""
     return f"{found.method}{target}{gap}{cut}"
@@ -94,12 +98,12 @@ def signed(found: "Attribution") -> bool:
     return METHODS[found.method].signed
 
 
-def show(found: "Attribution", answers: list[tuple[str, float]]) -> None:
+def show(found: "Attribution", answers: list[tuple[str, float]], *, assumed: bool = False) -> None:
     """Coloured words, a table of scores with bars, and the answers; NO_COLOR leaves the table to say it."""
     words = list(words_of(found))
     console = stdout()
     console.print(coloured(words, rest_of(found)))
-    console.print(about(found))
+    console.print(about(found, assumed=assumed))
     rows = [(word.text, f"{word.score:+.4f}", bar(word)) for word in words]
     print_table(None, ("word", ">score", "- lowers, + raises" if signed(found) else "how much"), rows)
     print_table(None, ("label", ">probability"), [(label, f"{value:.4f}") for label, value in answers])
@@ -136,14 +140,15 @@ def write_page(file: Path, content: str) -> None:
     stdout().print(f"page      {file}")
 
 
-def page(found: "Attribution", answers: list[tuple[str, float]], model: str) -> str:
-    """The explanation as one self-contained page; everything that comes from text or model is escaped."""
+def page(found: "Attribution", answers: list[tuple[str, float]], model: str, *, assumed: bool = False) -> str:
+    """The explanation as one self-contained page; everything that comes from text or model is escaped and visible."""
+    from veedor.report.language import visible
     from veedor.report.render import render_template
 
     words = [
         {
-            "before": word.before,
-            "text": word.text,
+            "before": visible(word.before),
+            "text": visible(word.text),
             "score": f"{word.score:+.4f}",
             "colour": ", ".join(map(str, word.colour)),
             "opacity": f"{word.share:.3f}",
@@ -151,11 +156,11 @@ def page(found: "Attribution", answers: list[tuple[str, float]], model: str) -> 
         for word in words_of(found)
     ]
     values = {
-        "title": f"{found.method}: {model}",
-        "about": about(found),
+        "title": visible(f"{found.method}: {model}"),
+        "about": visible(about(found, assumed=assumed)),
         "legend": "red raises the score, blue lowers it" if signed(found) else "the stronger the colour, the more",
         "words": words,
-        "rest": rest_of(found),
-        "answers": [{"label": label, "probability": f"{value:.4f}"} for label, value in answers],
+        "rest": visible(rest_of(found)),
+        "answers": [{"label": visible(label), "probability": f"{value:.4f}"} for label, value in answers],
     }
     return render_template("explain.html.j2", values)

@@ -1,4 +1,4 @@
-"""The audit folder: who may write in it, what lies on the desk while steps run, and what is still up to date.
+"""The audit folder: what lies on the desk while steps run, and what is still up to date. Who may write: `claim`.
 
 A record whose inputs have not changed is not made again, so that a killed audit continues where it stopped. What a
 record was made from stands in its manifest: the digests of the records, settings and subject that its step reads.
@@ -15,13 +15,12 @@ from typing import Any, cast
 import yaml
 
 from pipeline import provenance
+from pipeline.evidence import finished
 from pipeline.plan import PLAN, RECORDS, Step
 from veedor import __version__, records
 from veedor.errors import UsageError
-from veedor.records import Record, canonical_json, manifest_of
+from veedor.records import Record, canonical_json
 from veedor.settings import Settings
-
-PLACES = ("settings.yaml", provenance.FILE)
 
 
 @dataclass
@@ -44,12 +43,13 @@ class Desk:
 
     def fetch(self, name: str) -> None:
         """Read an earlier step's record from the folder."""
+        manifest = finished(self.folder / name)
         try:
             self.made[name] = record_class(name).load(self.folder / name)
         except ValueError as error:
             step = next(step.name for step in PLAN if step.writes == name)
             raise UsageError(f"{error}; run `python -m pipeline step {step} --out {self.folder}` first") from error
-        self.digests[name] = str((manifest_of(self.folder / name) or {})["digest"])
+        self.digests[name] = str((manifest or {})["digest"])
 
     def keep(self, name: str, record: Record, made_from: Mapping[str, str]) -> None:
         """Save a record and remember it."""
@@ -57,37 +57,12 @@ class Desk:
         self.made[name] = record
 
 
-def open_folder(out: Path, *, resume: bool) -> Path:
-    """The audit's folder: fresh, empty, one in which nothing was made yet, or with `resume` an earlier audit."""
-    folder = out.resolve()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        held = sorted(entry.name for entry in folder.iterdir())
-    except OSError as error:
-        raise UsageError(f"cannot write the audit to {out}: {error}; choose another folder with --out") from error
-    made = [name for name in held if name in RECORDS]
-    if made and not resume:
-        held_already = f"{out} already holds an audit ({', '.join(made)})"
-        raise UsageError(f"{held_already}; continue it with --resume, or choose a fresh folder with --out")
-    if held and not any(name in RECORDS or name in PLACES for name in held):
-        raise UsageError(f"{out} is not empty and holds no audit ({held[0]}, …); choose a fresh folder with --out")
-    return folder
-
-
-def sweep(folder: Path) -> bool:
-    """Remove a folder that holds nothing but what was written before the first step: a typing error leaves no trace."""
-    if any(entry.name not in PLACES for entry in folder.iterdir()):
-        return False
-    for name in PLACES:
-        (folder / name).unlink(missing_ok=True)
-    folder.rmdir()
-    return True
-
-
 def write_settings(folder: Path, settings: Settings) -> None:
     """settings.yaml: everything the audit was told, defaults included; it can be given back as --settings."""
     content = yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-    (folder / "settings.yaml").write_text(content, encoding="utf-8")
+    partial = folder / "settings.yaml.partial"
+    partial.write_text(content, encoding="utf-8")
+    partial.replace(folder / "settings.yaml")
 
 
 def make(step: Step, desk: Desk, *, again: bool = False) -> None:
@@ -106,10 +81,10 @@ def make(step: Step, desk: Desk, *, again: bool = False) -> None:
 
 def reuse(step: Step, desk: Desk, made_from: Mapping[str, str]) -> bool:
     """Take the record in the folder if it was made from just this and is unaltered."""
-    manifest = manifest_of(desk.folder / step.writes)
-    if manifest is None or manifest["made_from"] != made_from:
-        return False
     try:
+        manifest = finished(desk.folder / step.writes)
+        if manifest is None or manifest["made_from"] != made_from:
+            return False
         desk.made[step.writes] = record_class(step.writes).load(desk.folder / step.writes)
     except ValueError:
         return False  # altered or of an earlier schema: made again from its inputs, which are known

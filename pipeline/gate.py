@@ -7,9 +7,11 @@ new target, scale or label map asks for numbers that were never measured: that n
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pipeline.claim import disk_faults
+from pipeline.evidence import finished, require_same_policy
 from pipeline.folder import write_settings
 from veedor.errors import UsageError
-from veedor.records import Findings, Verdict, manifest_of
+from veedor.records import Findings, Verdict
 from veedor.settings import Policy, Settings, read_policy, read_settings
 
 
@@ -19,6 +21,8 @@ def judge_again(folder: Path, policy_file: str | None) -> tuple[Verdict, Setting
 
     stored = read_settings(folder / "settings.yaml")
     findings = read_findings(folder)
+    if not policy_file and finished(folder / "verdict"):
+        require_same_policy(folder, stored.policy.digest(), read_verdict(folder).policy_digest)
     policy = joined(read_policy(policy_file), stored, findings) if policy_file else stored.policy
     verdict = judge(findings, policy, today=datetime.now(UTC).date())
     return verdict, stored.model_copy(update={"policy": policy})
@@ -26,10 +30,19 @@ def judge_again(folder: Path, policy_file: str | None) -> tuple[Verdict, Setting
 
 def read_findings(folder: Path) -> Findings:
     """The folder's findings; UsageError where they are missing or were altered."""
+    finished(folder / "findings")
     try:
         return Findings.load(folder / "findings")
     except ValueError as error:
         raise UsageError(f"cannot judge this audit: {error}") from error
+
+
+def read_verdict(folder: Path) -> Verdict:
+    """The folder's verdict; UsageError where it was altered."""
+    try:
+        return Verdict.load(folder / "verdict")
+    except ValueError as error:
+        raise UsageError(f"cannot tell which policy this audit was judged under: {error}; give --policy") from error
 
 
 def joined(policy: Policy, stored: Settings, findings: Findings) -> Policy:
@@ -54,8 +67,8 @@ def new_audit(key: str, asked: object, audited: object) -> UsageError:
 
 def write_verdict(folder: Path, verdict: Verdict, settings: Settings) -> None:
     """Put the new verdict and policy in the folder, in place of the earlier ones."""
-    findings = manifest_of(folder / "findings") or {}
-    verdict.save(
-        folder / "verdict", made_from={"findings": str(findings.get("digest")), "policy": settings.policy.digest()}
-    )
-    write_settings(folder, settings)
+    findings = finished(folder / "findings") or {}
+    made_from = {"findings": str(findings.get("digest")), "policy": settings.policy.digest()}
+    with disk_faults(folder, again="repeat the command"):
+        verdict.save(folder / "verdict", made_from=made_from)
+        write_settings(folder, settings)

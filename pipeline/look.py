@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from veedor.settings import Settings
 
 SWAPS_SHOWN = 40
+CHARACTERS_SHOWN = 200
 
 
 def print_methods() -> None:
@@ -72,16 +73,30 @@ def print_swaps(evaluation: "EvaluationSet") -> None:
     rows: pd.DataFrame = evaluation.rows
     shown = rows[rows["template"].isin(rows["template"].drop_duplicates().head(5))].head(SWAPS_SHOWN)
     cells = [
-        (str(template), "control" if control else f"{axis}/{group}", str(term), str(text))
-        for template, control, axis, group, term, text in shown[
-            ["template", "control", "axis", "group", "term", "text"]
+        (crop(template), "control" if control else f"{axis}/{group}", crop(term), crop(text, int(start), int(end)))
+        for template, control, axis, group, term, text, start, end in shown[
+            ["template", "control", "axis", "group", "term", "text", "start", "end"]
         ].itertuples(index=False)
     ]
     print_table(f"{len(shown)} of {len(rows)} rows", ("context", "group", "word", "text"), cells)
     left_out = evaluation.excluded.head(SWAPS_SHOWN)
     if not left_out.empty:
         reasons_and_texts = [
-            (str(reason), str(text)) for reason, text in left_out[["reason", "text"]].itertuples(index=False)
+            (str(reason), crop(text)) for reason, text in left_out[["reason", "text"]].itertuples(index=False)
         ]
         title = f"{len(left_out)} of {len(evaluation.excluded)} left out"
         print_table(title, ("reason", "text"), reasons_and_texts)
+
+
+def crop(text: object, start: int = 0, end: int = 0, *, room: int = CHARACTERS_SHOWN) -> str:
+    """At most `room` characters of a text, around the span from `start` to `end`; an ellipsis for the rest.
+
+    >>> crop("aaaaaaaaaa gay bbbbbbbbbb", 11, 14, room=7)
+    '…a gay b…'
+    """
+    whole = str(text)
+    if len(whole) <= room:
+        return whole
+    first = min(max(0, start - max(0, room - (end - start)) // 2), len(whole) - room)
+    last = first + room
+    return f"{'…' if first else ''}{whole[first:last]}{'…' if last < len(whole) else ''}"

@@ -24,7 +24,7 @@ from pipeline.tracking import (
     unusable,
     without_secrets,
 )
-from veedor.errors import StoreError, SubjectError, unknown
+from veedor.errors import StoreError, SubjectError, UsageError, unknown
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -67,6 +67,7 @@ class Found:
 @contextmanager
 def fetched(model: str, *, tracking_uri: str, trust_pickle: bool = False) -> Iterator[Found]:
     """The model as a local folder, for as long as the block lasts; what was downloaded is then removed."""
+    require_named(model)
     if SCHEME.match(model) is None:
         yield Found(local_folder(model), Identity(name=without_secrets(model)))
         return
@@ -74,6 +75,12 @@ def fetched(model: str, *, tracking_uri: str, trust_pickle: bool = False) -> Ite
         # Only what is done here is the store's fault; what the block does with the model is not.
         found = bring_here(model, Path(folder), tracking_uri=tracking_uri, trust_pickle=trust_pickle)
         yield found
+
+
+def require_named(model: str) -> None:
+    """UsageError for an empty name, which as a path would mean the current folder."""
+    if not model.strip():
+        raise UsageError(f"MODEL is empty ({model!r}); MODEL is {FORMS}")
 
 
 def bring_here(model: str, folder: Path, *, tracking_uri: str, trust_pickle: bool) -> Found:

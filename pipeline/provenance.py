@@ -89,10 +89,10 @@ def packages() -> dict[str, str]:
 def read(folder: Path) -> dict[str, Any]:
     """The folder's provenance; empty where there is none or it was cut off while it was written."""
     try:
-        content: dict[str, Any] = loads((folder / FILE).read_text(encoding="utf-8"))
+        content: object = loads((folder / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return content
+    return content if isinstance(content, dict) else {}
 
 
 def write(folder: Path, provenance: dict[str, Any]) -> None:

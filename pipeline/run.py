@@ -1,24 +1,28 @@
 """Carry out the plan: settings first, then record by record into the audit folder, reports, and one MLflow run.
 
-How an audit folder is opened and which of its records are still up to date: `pipeline.folder`.
+Who may write in a folder: `pipeline.claim`; which of its records are still up to date: `pipeline.folder`.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import pandas as pd
+
 from pipeline import provenance
-from pipeline.exits import code_of_error, code_of_verdict
-from pipeline.folder import Desk, make, open_folder, sweep, write_settings
+from pipeline.claim import claimed, disk_faults, look
+from pipeline.exits import code_of_verdict
+from pipeline.folder import Desk, make, write_settings
+from pipeline.models import require_named
 from pipeline.plan import PLAN, STEPS
-from pipeline.tracking import tracking_uri_for
+from pipeline.tracking import default_tracking_uri, require_place, tracking_uri_for
 from veedor.errors import StoreError, UsageError, unknown
 from veedor.progress import Progress, silent
-from veedor.records import EvaluationSet, Report, Verdict
-from veedor.settings import Settings
+from veedor.records import EvaluationSet, Finding, Findings, Report, Verdict
+from veedor.settings import Policy, Settings
 
 if TYPE_CHECKING:
     from veedor.subjects import Subject
@@ -48,26 +52,75 @@ def run_audit(
     progress: Progress = silent,
 ) -> AuditResult:
     """Audit a model into a folder and log it. Errors of the user's are raised; a store that is gone is not."""
-    check_settings(settings)
-    folder = open_folder(out, resume=resume)
-    uri = tracking_uri_for(folder, tracking_uri)
-    write_settings(folder, settings)
-    provenance.write(folder, provenance.begin(folder, model, settings))
-    try:
+    look_first(model, settings, out, resume=resume)
+    uri = tracking_uri_for(out, tracking_uri)
+    if log and uri != tracking_uri_for(out, default_tracking_uri(out.resolve().parent)):
+        require_place(uri)
+    with ExitStack() as claim:
         with lent_subject(model, settings, uri) as subject:
             require_target(subject, settings)
+            folder = claim.enter_context(claimed(out, resume=resume))
+            provenance.write(folder, provenance.begin(folder, model, settings))
+            write_settings(folder, settings)
             desk = Desk(folder, settings, lend(settings, subject, progress))
-            for step in PLAN:
-                if step.record:
-                    make(step, desk)
-                if step.name == "collect":
-                    warn_if_too_few(cast(EvaluationSet, desk.value("evaluation")), settings)
-        report = publish(desk)
-        return finish(desk, report, uri if log else None)
-    except BaseException as error:
-        if not sweep(folder):
-            provenance.update(folder, finished=provenance.now(), exit_code=code_of_error(error))
-        raise
+            make_records(desk)
+        return finish(desk, publish(desk), uri if log else None)
+
+
+def look_first(model: str, settings: Settings, out: Path, *, resume: bool) -> None:
+    """Refuse what is known to be wrong before the model is loaded; nothing is written."""
+    require_named(model)
+    check_settings(settings)
+    look(out, resume=resume, model=model)
+
+
+def make_records(desk: Desk) -> None:
+    """Every record of the plan, in order; what the policy matches is looked at as soon as the texts are known."""
+    for step in PLAN:
+        if step.record:
+            make(step, desk)
+        if step.name == "collect":
+            evaluation = cast(EvaluationSet, desk.value("evaluation"))
+            require_matches(evaluation, desk.settings.policy)
+            warn_if_too_few(evaluation, desk.settings)
+
+
+def require_matches(evaluation: EvaluationSet, policy: Policy) -> None:
+    """UsageError where groups, scopes or waivers match nothing, which else would be known after hours, at judge."""
+    from veedor.hypotheses import hypotheses
+
+    rows = evaluation.rows
+    if not {"axis", "group", "term", "control"} <= set(rows.columns):
+        return
+    terms = rows.loc[rows["group"].notna() & ~rows["control"].astype(bool), ["axis", "group", "term"]].drop_duplicates()
+    groups = terms[["axis", "group"]].drop_duplicates()
+    expected = [unmeasured(str(axis), str(group)) for axis, group in groups.itertuples(index=False)]
+    expected += [unmeasured(str(axis), str(group), str(term)) for axis, group, term in terms.itertuples(index=False)]
+    nothing = pd.DataFrame()
+    tables = {"effects": nothing, "contexts": nothing, "groups": nothing, "pairs": nothing}
+    content = {"scale": policy.scale, "target": policy.target or "", "findings": tuple(expected), **tables}
+    hypotheses(Findings.model_validate(content), policy)
+
+
+def unmeasured(axis: str, group: str, term: str | None = None) -> Finding:
+    """The term-swap finding of a group or term as it will be called, without a number."""
+    return Finding(
+        id=f"term/{axis}/{group}/{term}" if term else f"group/{axis}/{group}",
+        metric="term_swap_effect",
+        scope="term" if term else "group",
+        axis=axis,
+        group=group,
+        term=term,
+        reference="controls",
+        units="",
+        estimate=None,
+        standard_error=None,
+        df=None,
+        p=None,
+        n_templates=0,
+        n_terms=0,
+        n_controls=0,
+    )
 
 
 def warn_if_too_few(evaluation: EvaluationSet, settings: Settings) -> None:
@@ -91,21 +144,22 @@ def run_step(
         raise UsageError(unknown("step", name, STEPS))
     step = STEPS[name]
     check_settings(settings)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_settings(folder, settings)
-    if not (folder / provenance.FILE).is_file():
-        provenance.write(folder, provenance.begin(folder, model or "", settings))
-    desk = Desk(folder, settings, lend(settings, None, progress))
-    if "subject" in step.reads or (model and "subject_language" in step.reads):
-        if not model:
-            raise UsageError(f"step {name} asks the model: name it with --model MODEL")
-        with lent_subject(model, settings, tracking_uri_for(folder, tracking_uri)) as subject:
-            desk.lent = lend(settings, subject, progress)
+    look(folder, resume=True, model=model)
+    asked = "subject" in step.reads or bool(model and "subject_language" in step.reads)
+    if asked and not model:
+        raise UsageError(f"step {name} asks the model: name it with --model MODEL")
+    with ExitStack() as held:
+        uri = tracking_uri_for(folder, tracking_uri)
+        subject = held.enter_context(lent_subject(model, settings, uri)) if asked and model else None
+        place = held.enter_context(claimed(folder, resume=True))
+        if not (place / provenance.FILE).is_file():
+            provenance.write(place, provenance.begin(place, model or "", settings))
+        write_settings(place, settings)
+        desk = Desk(place, settings, lend(settings, subject, progress))
+        if step.record:
             make(step, desk, again=True)
-    elif step.record:
-        make(step, desk, again=True)
-    else:
-        publish(desk)
+        else:
+            publish(desk)
     return folder / step.writes if step.record else folder
 
 
@@ -193,4 +247,5 @@ def finish(desk: Desk, report: Report, tracking_uri: str | None) -> AuditResult:
 
 def render(folder: Path, settings: Settings, *, progress: Progress = silent) -> Report:
     """Write the reports again from the records that the folder holds."""
-    return publish(Desk(folder, settings, lend(settings, None, progress)))
+    with disk_faults(folder, again="repeat the command"):
+        return publish(Desk(folder, settings, lend(settings, None, progress)))

@@ -19,13 +19,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import provenance
+from pipeline.evidence import finished, require_same_policy, require_unaltered
 from pipeline.models import model_id_of, nothing_if_missing
 from pipeline.names import metrics, parameters
 from pipeline.plan import RECORDS
-from pipeline.tracking import client_of, connected, default_tracking_uri, sqlite_file, store_faults, without_secrets
+from pipeline.tracking import (
+    client_of,
+    connected,
+    default_tracking_uri,
+    require_place,
+    sqlite_file,
+    store_faults,
+    without_secrets,
+)
 from veedor import __version__
 from veedor.errors import StoreError, UsageError
-from veedor.records import Decisions, EvaluationSet, Findings, SubjectCard, Verdict, canonical_json, manifest_of
+from veedor.records import Decisions, EvaluationSet, Findings, SubjectCard, Verdict, canonical_json
 from veedor.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -70,7 +79,7 @@ class Evidence:
 
 def audit_digest(folder: Path) -> str:
     """SHA-256 over the digests of all records: the same evidence, the same digest."""
-    manifests = {name: manifest_of(folder / name) for name in RECORDS}
+    manifests = {name: finished(folder / name) for name in RECORDS}
     unfinished = [name for name, manifest in manifests.items() if manifest is None]
     if unfinished:
         finish = f"veedor audit MODEL --resume --out {shlex.quote(str(folder))}"
@@ -82,8 +91,9 @@ def audit_digest(folder: Path) -> str:
 def read_evidence(folder: Path) -> Evidence:
     """Read and check the records; UsageError where the folder is unfinished or was altered."""
     digest = audit_digest(folder)
+    require_unaltered(folder)
     try:
-        return Evidence(
+        evidence = Evidence(
             folder=folder,
             settings=read_settings(folder / "settings.yaml"),
             evaluation=EvaluationSet.load(folder / "evaluation"),
@@ -94,6 +104,8 @@ def read_evidence(folder: Path) -> Evidence:
         )
     except ValueError as error:
         raise UsageError(f"cannot log this folder: {error}") from error
+    require_same_policy(folder, evidence.settings.policy.digest(), evidence.verdict.policy_digest)
+    return evidence
 
 
 def log_audit(folder: Path, *, tracking_uri: str, again: bool = False) -> Logged:
@@ -102,6 +114,7 @@ def log_audit(folder: Path, *, tracking_uri: str, again: bool = False) -> Logged
     evidence = read_evidence(folder)
     earlier = logged_before(evidence, tracking_uri)
     try:
+        require_place(tracking_uri)
         client = client_of(tracking_uri)
         if not again and earlier.get("complete") and nothing_if_missing(client.get_run, earlier["run_id"]):
             return Logged(without_secrets(tracking_uri), earlier["run_id"], already=True)

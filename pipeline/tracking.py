@@ -80,6 +80,16 @@ def sqlite_file(uri: str) -> Path | None:
     return Path(uri[len(SQLITE) :].partition("?")[0]) if uri.startswith(SQLITE) else None
 
 
+def require_place(uri: str) -> None:
+    """StoreError for a SQLite file in a folder that does not exist: a typing error would make one."""
+    database = sqlite_file(uri)
+    if database is not None and str(database) not in ("", ":memory:") and not database.resolve().parent.is_dir():
+        raise StoreError(
+            f"there is no folder {database.resolve().parent} for the MLflow store {without_secrets(uri)}; correct "
+            f"--tracking-uri, or make the folder first"
+        )
+
+
 def prepare() -> None:
     """Set MLflow's environment where the user has not; its loggers read it when MLflow is imported."""
     for name, value in ENVIRONMENT.items():

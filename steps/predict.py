@@ -87,8 +87,17 @@ def resolve_target(subject: "Subject", settings: Settings) -> Target:
         return Target(label, "label_1", (Note(code="target_assumed", values={"target": label, "other": other}),))
     raise UsageError(
         f"{subject.name} has {len(subject.labels)} labels; name the one to judge with --target, or as target in the "
-        f"policy: {', '.join(subject.labels)}"
+        f"policy: {', '.join(map(shown, subject.labels))}"
     )
+
+
+def shown(label: str) -> str:
+    """A label as it is, in quotation marks with escapes where it holds what would not show.
+
+    >>> shown("very bad"), shown("a\\nb")
+    ('very bad', "'a\\\\nb'")
+    """
+    return label if label.isprintable() else repr(label)
 
 
 def join_labels(evaluation: EvaluationSet, subject: "Subject", asked: dict[str, str]) -> dict[str, str]:

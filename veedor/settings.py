@@ -4,16 +4,30 @@ The policy is part of the settings and has a digest of its own: it is what a tea
 """
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from veedor.errors import UsageError, unknown
 from veedor.records import canonical_json
+
+LONGEST = 80  # characters of a wrong value that are shown
+
+
+def _with_exponent(value: object) -> object:
+    """YAML 1.1 reads 1e-3 as text, for want of a point: it is the number that it looks like."""
+    return float(value) if isinstance(value, str) and re.fullmatch(r"\d+e[-+]?\d+", value, re.IGNORECASE) else value
+
+
+Number = Annotated[float, Field(strict=True), BeforeValidator(_with_exponent)]
+"""A number, not what could be taken for one: neither true nor "0.5"."""
+
+Whole = Annotated[int, Field(strict=True)]
 
 
 class Closed(BaseModel):
@@ -28,9 +42,9 @@ Model = TypeVar("Model", bound=Closed)
 class Minimum(Closed):
     """How much evidence a group-scope verdict needs."""
 
-    terms: int = Field(6, ge=2, description="distinct terms of the group, each in at least half of the contexts used")
-    controls: int = Field(24, ge=2, description="distinct control words, each in at least half of the contexts used")
-    templates: int = Field(12, ge=2, description="contexts that hold both sides")
+    terms: Whole = Field(6, ge=2, description="distinct terms of the group, each in at least half of the contexts used")
+    controls: Whole = Field(24, ge=2, description="distinct control words, each in at least half of the contexts used")
+    templates: Whole = Field(12, ge=2, description="contexts that hold both sides")
 
 
 class Waiver(Closed):
@@ -49,14 +63,14 @@ class Policy(Closed):
     target: str | None = Field(None, description="label whose margin is judged")
     adverse: Literal["both", "higher", "lower"] = "both"
     scale: Literal["logit", "probability"] = "logit"
-    margin: float = Field(0.693, gt=0, description="ln 2: a term may not double or halve the odds")
-    alpha: float = Field(0.05, gt=0, lt=0.5, description="of the whole audit; half for each scope")
+    margin: Number = Field(0.693, gt=0, description="ln 2: a term may not double or halve the odds")
+    alpha: Number = Field(0.05, gt=0, lt=0.5, description="of the whole audit; half for each scope")
     scopes: tuple[Literal["group", "term"], ...] = ("group", "term")
     groups: Literal["all"] | tuple[str, ...] = "all"
     minimum: Minimum = Minimum()
     fail_when: Literal["estimated", "demonstrated"] = "estimated"
     inconclusive: Literal["block", "pass"] = "block"
-    concordance: float = Field(0.5, ge=-1, le=1)
+    concordance: Number = Field(0.5, ge=-1, le=1)
     waivers: tuple[Waiver, ...] = ()
     label_map: dict[str, str] = {}
 
@@ -78,9 +92,9 @@ class Policy(Closed):
 class RolloutSettings(Closed):
     """Attention rollout (Abnar and Zuidema, 2020)."""
 
-    residual: float = Field(0.5, ge=0, lt=1)
+    residual: Number = Field(0.5, ge=0, lt=1)
     fusion: Literal["mean", "max", "min"] = "mean"
-    discard: float = Field(0.0, ge=0, lt=1)
+    discard: Number = Field(0.0, ge=0, lt=1)
     specials: Literal["keep", "drop"] = "keep"
 
 
@@ -88,8 +102,8 @@ class IntegratedGradientsSettings(Closed):
     """Integrated gradients (Sundararajan et al., 2017)."""
 
     baseline: Literal["mask", "pad", "zero", "mean"] = "mask"
-    tolerance: float = Field(0.01, gt=0, le=0.5)
-    max_nodes: int = Field(400, ge=15)
+    tolerance: Number = Field(0.01, gt=0, le=0.5)
+    max_nodes: Whole = Field(400, ge=15)
 
 
 class OcclusionSettings(Closed):
@@ -108,13 +122,13 @@ class Settings(Closed):
     set_language: str | None = Field(
         None, description="language of a user's evaluation set; None: en, or the set's own"
     )
-    limit: int | None = Field(None, ge=1, description="scored rows at most, whole contexts")
-    seed: int = Field(0, ge=0)
+    limit: Whole | None = Field(None, ge=1, description="rows to cut the set to: whole contexts, at least one")
+    seed: Whole = Field(0, ge=0)
     head: Literal["auto", "softmax", "sigmoid"] = "auto"
-    threshold: float = Field(0.5, gt=0, lt=1)
-    batch_size: int = Field(32, ge=1, le=4096)
-    threads: int = Field(2, ge=1)
-    attribution_rows: int = Field(2000, ge=0)
+    threshold: Number = Field(0.5, gt=0, lt=1)
+    batch_size: Whole = Field(32, ge=1, le=4096)
+    threads: Whole = Field(2, ge=1)
+    attribution_rows: Whole = Field(2000, ge=0)
     trust_pickle: bool = False
     rollout: RolloutSettings = RolloutSettings()
     integrated_gradients: IntegratedGradientsSettings = IntegratedGradientsSettings()
@@ -138,14 +152,35 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """A YAML file that holds a mapping; UsageError otherwise."""
     file = Path(path)
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"cannot read {file}: {error}; expected a YAML file in UTF-8") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise UsageError(f"{file} holds a {type(content).__name__}, expected keys and values (key: value)")
+    for key, first, second in _repeated(yaml.compose(text, Loader=yaml.SafeLoader), set()):
+        raise UsageError(f"{file}: the key {key!r} stands twice, in lines {first} and {second}; keep one of them")
     return content
+
+
+def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[tuple[str, int, int]]:
+    """Keys that stand twice in one mapping, with both lines; YAML itself would keep the last and say nothing."""
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for part in node.value:
+            yield from _repeated(part, seen)
+    elif isinstance(node, yaml.MappingNode):
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in lines and name != "<<":
+                yield name, lines[name], line
+            lines[name] = line
+            yield from _repeated(value, seen)
 
 
 def build(model: type[Model], values: Mapping[str, Any], source: str) -> Model:
@@ -153,15 +188,77 @@ def build(model: type[Model], values: Mapping[str, Any], source: str) -> Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        faults = "; ".join(_fault(model, dict(fault)) for fault in error.errors())
+        faults = "; ".join(_faults(model, [dict(fault) for fault in error.errors()]))
         raise UsageError(f"{source}: {faults}") from error
 
 
+EXPECTED = {
+    "float_type": "expected a number",
+    "int_type": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "string_type": "expected text",
+    "tuple_type": "expected a list",
+    "dict_type": "expected keys and values (key: value)",
+    "model_type": "expected keys and values (key: value)",
+    "model_attributes_type": "expected keys and values (key: value)",
+    "literal_error": "expected {expected}",
+    "greater_than": "expected a number above {gt:g}",
+    "greater_than_equal": "expected {ge:g} or more",
+    "less_than": "expected a number below {lt:g}",
+    "less_than_equal": "expected {le:g} or less",
+    "finite_number": "expected a finite number",
+    "too_short": "expected at least {min_length} of them",
+    "date_type": "expected a date such as 2030-12-31",
+    "date_parsing": "expected a date such as 2030-12-31",
+    "date_from_datetime_parsing": "expected a date such as 2030-12-31",
+    "date_from_datetime_inexact": "expected a date such as 2030-12-31",
+}
+"""What pydantic's kinds of fault mean, in words for whoever wrote the file."""
+
+
+def _faults(model: type[Closed], faults: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Each fault once: a choice between two shapes is one fault, and a list that lost its bad entries is not short."""
+    told: set[str] = set()
+    for fault in faults:
+        where = _where(fault)
+        inner = any(other is not fault and _where(other).startswith(f"{where}.") for other in faults)
+        if where in told or (fault["type"] == "too_short" and inner):
+            continue
+        if len(_own(tuple(fault["loc"]))) < len(fault["loc"]):
+            told.add(where)
+            yield f"{where}: expected all, or a list of names (got {_short(fault.get('input'))})"
+        else:
+            yield _fault(model, fault)
+
+
+def _own(path: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A fault's place without pydantic's names for the shapes that it tried."""
+    tags = [place for place, part in enumerate(path) if str(part).startswith(("literal[", "tuple["))]
+    return path[: tags[0]] if tags else path
+
+
+def _where(fault: dict[str, Any]) -> str:
+    return ".".join(str(part) for part in _own(tuple(fault["loc"])))
+
+
 def _fault(model: type[Closed], fault: dict[str, Any]) -> str:
-    where = ".".join(str(part) for part in fault["loc"]) or model.__name__.lower()
+    where = _where(fault) or model.__name__.lower()
     if fault["type"] == "extra_forbidden":
         return unknown("key", where.rpartition(".")[2], _keys_at(model, fault["loc"][:-1]))
-    return f"{where}: {fault['msg']} (got {fault.get('input')!r})"
+    if fault["type"] == "missing":
+        return f"{where}: is missing"
+    if fault["type"] == "value_error":  # a sentence of ours
+        return f"{where}: {fault['msg'].removeprefix('Value error, ')}"
+    said = EXPECTED.get(fault["type"])
+    told = said.format(**fault.get("ctx", {})) if said else str(fault["msg"])
+    return f"{where}: {told} (got {_short(fault.get('input'))})"
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 
 
 def _keys_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:

@@ -61,7 +61,13 @@ def test_a_context_that_does_not_fit_leaves_room_for_one_that_does():
 
 
 def test_one_context_stays_even_where_it_is_longer_than_the_limit():
-    assert len(limit_rows(evaluation({"a": [10, 10]}), 3, seed=0).rows) == 10
+    found = limit_rows(evaluation({"a": [10, 10]}), 3, seed=0)
+    assert len(found.rows) == 10
+    assert {note.code: note.values for note in found.notes}["limit_exceeded"] == {"limit": 3, "rows": 10}
+
+
+def test_a_limit_that_was_kept_is_not_called_exceeded():
+    assert [note.code for note in limit_rows(evaluation({"a": [10, 10]}), 12, seed=0).notes] == ["limited"]
 
 
 def test_the_seed_decides_and_the_same_seed_decides_alike():

@@ -146,7 +146,14 @@ def test_a_word_is_not_rare_for_want_of_slots_of_its_class() -> None:
 def test_a_term_of_which_nothing_is_left_is_still_a_finding() -> None:
     rows = made_up()
     found = finding(measured(drop(rows, rows["term"] == "older 0", "asymmetric")), "term/age/older/older 0")
-    assert (found.estimate, found.why_not, found.dropped) == (None, "no_shared_context", {"asymmetric": 14})
+    assert (found.estimate, found.why_not, found.dropped) == (None, "all_rows_dropped", {"asymmetric": 14})
+
+
+def test_where_every_row_was_cut_the_reason_is_that_and_not_missing_controls() -> None:
+    rows = made_up()
+    found = measured(drop(rows, rows["term"].notna(), "term_cut")).findings
+    assert {one.why_not for one in found} == {"all_rows_dropped"}
+    assert all(set(one.dropped) == {"term_cut"} for one in found)
 
 
 def test_contexts_without_controls_are_left_out_and_counted() -> None:

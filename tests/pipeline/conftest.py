@@ -14,6 +14,7 @@ from pipeline.store import register_classifier
 from pipeline.tracking import default_tracking_uri, sqlite_file
 from tests.pipeline.by_hand import card, contexts, effects, finding, ruling
 from veedor.records import Attributions, Decisions, EvaluationSet, Findings, SubjectCard, Verdict
+from veedor.report.render import write_manifest
 from veedor.settings import Policy, Settings
 
 DEFAULT = Policy()
@@ -129,6 +130,7 @@ def finished_audit(tmp_path: Path) -> Callable[..., Path]:
         )
         (folder / "summary.md").write_text("# FAIL\n", encoding="utf-8")
         provenance.write(folder, provenance.begin(folder, "models:/tiny@candidate", Settings()))
+        write_manifest(folder)
         return folder
 
     return write

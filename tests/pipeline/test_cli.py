@@ -240,3 +240,56 @@ def test_exit_codes_reach_the_shell(tmp_path: Path, finished_audit: Write) -> No
     assert code(["gate", str(finished_audit())]) == 1
     assert code(["gate", "nowhere"]) == 2
     assert code(["audit", "nowhere", "--no-log"]) == 4
+
+
+def test_escapes_in_a_users_file_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    file = tmp_path / "evil.csv"
+    file.write_text("text\nA gay man \x1b[31m sang.\nA Muslim man \u202esat.\nplain \x1b]0;pwn\n", encoding="utf-8")
+    _, told, said = ask("validate", str(file), "--show-swaps")
+    assert r"\x1b[31m" in told
+    assert not set("\x1b\u202e") & set(told + said)
+
+
+def test_escapes_in_names_are_shown_and_not_obeyed_in_errors(tmp_path: Path) -> None:
+    for command in (["audit", "no\x1b[31m"], ["policy", "check", written(tmp_path, "p.yaml", **{"a\x1b[31m": 1})]):
+        code, told, said = ask(*command)
+        assert code in (2, 4) and r"\x1b[31m" in said and "\x1b" not in told + said
+
+
+def test_a_very_long_text_is_cropped_around_its_word(tmp_path: Path) -> None:
+    file = tmp_path / "long.csv"
+    file.write_text(f"text\n{'so ' * 300_000}the gay man sang{' so' * 30_000}\n")
+    began = time.perf_counter()
+    _, told, _ = ask("validate", str(file), "--show-swaps")
+    assert time.perf_counter() - began < 20
+    assert "gay" in told.split("rows\n")[-1] and len(told) < 100_000
+
+
+def test_methods_without_a_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for a run of the MLproject, which cannot leave the option out."""
+    code, _, said = ask("audit", "model", "--methods", " , ")
+    assert code == 2 and "holds no name" in said
+    code, _, said = ask("audit", "no/such/model", "--methods", "")
+    assert code == 2 and "--methods is empty" in said
+    monkeypatch.setenv("MLFLOW_RUN_ID", "0" * 32)
+    assert ask("audit", "no/such/model", "--methods", "", "--no-log")[0] == 4
+
+
+def test_the_limit_is_explained_as_whole_contexts() -> None:
+    told = " ".join(ask("audit", "--help")[1].split())
+    assert "at least one" in told and "12 contexts" in told
+
+
+def test_explain_says_that_the_target_was_assumed_and_shows_escapes(tmp_path: Path) -> None:
+    from veedor.subjects.tiny import untrained, whole_word_tokenizer
+
+    tokenizer = whole_word_tokenizer(("an old person sang .",))
+    untrained(tokenizer, ("fine", "bad"), seed=1).save_pretrained(tmp_path / "m")
+    tokenizer.save_pretrained(tmp_path / "m")
+    options = ("--method", "occlusion", "--html", str(tmp_path / "page.html"))
+    code, told, said = ask("explain", str(tmp_path / "m"), "an old\x1b[31m person \u202esang .", *options)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert code == 0, said
+    assert "assumed: label 1 of two" in told and "assumed: label 1 of two" in page
+    assert r"\x1b[31m" in told and not set("\x1b\u202e") & set(told + page)
+    assert "assumed" not in ask("explain", str(tmp_path / "m"), "old person", "--target", "bad", *options)[1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.console import plain_progress, progress_shown
+from pipeline.console import harmless, plain_progress, print_table, progress_shown, say, stdout
 from pipeline.summary import print_verdict
 from tests.pipeline.by_hand import ruling
 from veedor.records import Verdict
@@ -61,3 +61,31 @@ def test_markup_in_names_is_printed_as_it_is(capsys: pytest.CaptureFixture[str])
 def test_an_undecided_audit_that_may_pass_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     print_verdict(verdict("INCONCLUSIVE", Policy(inconclusive="pass")), DECISIONS)
     assert "the policy lets it pass" in capsys.readouterr().out
+
+
+EVIL = "a\x1b[31mb\x1b]0;pwnc\u202ed\x9b2J"
+SHOWN = r"a\x1b[31mb\x1b]0;pwnc\u202ed\x9b2J"
+
+
+def test_no_text_can_steer_the_terminal_whichever_way_it_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.text import Text
+
+    say(EVIL)
+    stdout().print(EVIL)
+    stdout().print(Text(EVIL, style="bold"))
+    print_table(EVIL, ("column",), [(EVIL,)])
+    told, said = capsys.readouterr()
+    assert said == SHOWN + "\n"
+    assert told.count(SHOWN) == 4
+    assert not set("\x1b\x9b\u202e") & set(told)
+
+
+def test_lines_and_tabs_stay_but_a_cell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    say("a\n\tb")
+    print_table(None, ("column",), [("a\nb",)])
+    told, said = capsys.readouterr()
+    assert said == "a\n\tb\n" and r"a\nb" in told
+
+
+def test_what_cannot_be_encoded_is_shown_all_the_same() -> None:
+    assert harmless("a\ud800b") == r"a\ud800b"

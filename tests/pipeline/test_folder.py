@@ -1,4 +1,4 @@
-"""What is made again and what is kept; who may write in a folder."""
+"""What is made again and what is kept."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.folder import Desk, make, open_folder, origins, write_settings
+from pipeline.folder import Desk, make, origins, write_settings
 from pipeline.plan import PLAN, RECORDS, Step
 from tests.pipeline.by_hand import CALLS
 from veedor.errors import UsageError
@@ -108,26 +108,6 @@ def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
         assert files
         for file in files:
             assert file.read_bytes() == (tmp_path / "b" / name / file.name).read_bytes(), file
-
-
-def test_a_folder_with_an_audit_is_kept_unless_it_is_to_be_continued(tmp_path: Path) -> None:
-    run(tmp_path / "a")
-    with pytest.raises(UsageError, match=r"already holds an audit \(evaluation, verdict\); continue it with --resume"):
-        open_folder(tmp_path / "a", resume=False)
-    assert open_folder(tmp_path / "a", resume=True) == tmp_path / "a"
-
-
-def test_a_folder_in_which_nothing_was_made_yet_can_be_used_again(tmp_path: Path) -> None:
-    folder = open_folder(tmp_path / "fresh" / "a", resume=False)
-    write_settings(folder, Settings())
-    assert open_folder(folder, resume=False) == folder
-
-
-def test_a_folder_with_something_else_in_it_is_not_written_to(tmp_path: Path) -> None:
-    (tmp_path / "letters.txt").write_text("dear")
-    for resume in (True, False):
-        with pytest.raises(UsageError, match="holds no audit"):
-            open_folder(tmp_path, resume=resume)
 
 
 def test_settings_come_back_as_they_were_written(tmp_path: Path) -> None:

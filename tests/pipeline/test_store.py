@@ -59,7 +59,7 @@ def test_a_run_holds_parameters_metrics_tags_the_dataset_and_every_file(finished
     assert {tag.key: tag.value for tag in dataset.tags}["sha256"] == "d" * 64
     held = {artifact.path for artifact in client.list_artifacts(logged.run_id)}
     records = {"evaluation", "decisions", "attributions", "findings", "verdict"}
-    assert held == records | {"settings.yaml", "summary.md", "provenance.json"}
+    assert held == records | {"settings.yaml", "summary.md", "manifest.json", "provenance.json"}
 
 
 def test_artifacts_of_a_sqlite_store_lie_beside_it_not_in_the_working_directory(

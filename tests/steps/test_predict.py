@@ -326,3 +326,9 @@ def test_a_real_classifier_answers_a_real_set(shared):
     found = step(PLAIN, subject)
     assert notes(found)["audited_in_float32"] == {"stored": "float16"}
     assert found.rows["predicted"].isin(["acceptable", "abusive"]).all() and found.counts["usable"] == 3
+
+
+def test_labels_that_hold_controls_are_listed_with_escapes():
+    with pytest.raises(UsageError) as told:
+        step(PLAIN, made(("fine", "b\x1b[31mad", "two\nlines"), head="softmax"))
+    assert r"'b\x1b[31mad', 'two\nlines'" in str(told.value) and "\x1b" not in str(told.value)

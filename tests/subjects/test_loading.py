@@ -232,3 +232,34 @@ def test_a_real_classifier_answers_as_transformers_does(shared, name):
         scores = {entry["label"]: entry["score"] for entry in expected}
         assert dict(zip(subject.labels, row.tolist(), strict=True)) == pytest.approx(scores, abs=1e-5)
     assert (subject.card.stored_dtype, subject.window) == ("float16", 512)
+
+
+def test_a_tokenizer_with_more_ids_than_the_model_has_embeddings(folder):
+    made = families.tokenizer()
+    before = len(made)
+    made.add_tokens(["zebra", "okapi"])
+    made.save_pretrained(folder)
+    refused(folder, f"has {before + 2} ids, but the model's embedding table has {before} rows")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_named(folder, value):
+    model = families.model("bert")
+    with torch.no_grad():
+        model.classifier.bias[1] = value
+    model.save_pretrained(folder)
+    refused(folder, r"hold values that are not finite .tensor classifier.bias")
+
+
+def test_names_given_as_text_are_not_taken_letter_by_letter(folder):
+    edit(folder / "config.json", architectures="BertForMaskedLM")
+    refused(folder, "is BertForMaskedLM, expected")
+    edit(folder / "config.json", auto_map="own.Own")
+    refused(folder, "auto_map: own.Own")
+
+
+def test_a_wrong_value_in_the_config_is_not_blamed_on_the_tokenizer(folder):
+    edit(folder / "config.json", hidden_size="x")
+    with pytest.raises(SubjectError, match=r"hidden_size.*correct .*config.json") as told:
+        Subject.load(folder)
+    assert "tokenizer" not in str(told.value)

@@ -14,7 +14,8 @@ from veedor.records import EvaluationSet, Note
 def limit_rows(evaluation: EvaluationSet, limit: int | None, *, seed: int) -> EvaluationSet:
     """At most `limit` rows, inserted ones counted: whole contexts, from every form in turn, by a seeded hash.
 
-    At least one context stays, even where it alone is longer. Rows keep their order; a set that fits is returned as is.
+    At least one context stays, even where it alone is longer, and a note says so. Rows keep their order; a set that
+    fits is returned as is.
     """
     if limit is None or len(evaluation.rows) <= limit:
         return evaluation
@@ -29,12 +30,15 @@ def limit_rows(evaluation: EvaluationSet, limit: int | None, *, seed: int) -> Ev
         "of_contexts": int(evaluation.rows["template"].nunique()),
         "seed": seed,
     }
+    notes = [Note(code="limited", values=values)]
+    if len(rows) > limit:
+        notes.insert(0, Note(code="limit_exceeded", values={"limit": limit, "rows": len(rows)}))
     return evaluation.model_copy(
         update={
             "rows": rows,
             "digest": content_digest(rows),
             "counts": {**evaluation.counts, **count(rows)},
-            "notes": (*evaluation.notes, Note(code="limited", values=values)),
+            "notes": (*evaluation.notes, *notes),
             "validation": {},
         }
     )

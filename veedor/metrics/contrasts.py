@@ -88,7 +88,7 @@ def measure_contrasts(material: Material, quantity: Quantity, dropped: Dropped, 
         mine = _codes(words, (words["axis"] == axis) & (words["group"] == group) & ~words["control"])
         shown, reference = _beside_reference(material, axis, mine)
         build = _Builder(material, quantity, dropped, axis, group, reference)
-        found.append(build.of_group(shown, why_not))
+        found.append(build.of_group(mine, shown, why_not))
         code = {str(words["term"][word]): int(word) for word in mine}
         found.extend(build.of_term(term, code.get(term), shown, why_not) for term in terms)
     return sorted(found, key=lambda one: (one.finding.scope, one.finding.id))
@@ -118,11 +118,11 @@ class _Builder:
     group: str
     reference: Literal["controls", "other_terms"]
 
-    def of_group(self, shown: Panel, why_not: str | None) -> Measured:
+    def of_group(self, mine: Integers, shown: Panel, why_not: str | None) -> Measured:
         cells, clusters = by_cluster(self.material, shown)
         found = contrast(cells, shown.of, shown.against)
         result = crossed_result(found)
-        missing = why_not or self._nothing_left(len(shown.context)) or result.reason
+        missing = why_not or self._nothing_left(shown, bool(len(mine))) or result.reason
         numbers = {name: None if why_not else getattr(result, name) for name in GROUP_NUMBERS}
         return self._measured((self.axis, self.group), shown, (cells, clusters, found), missing, numbers)
 
@@ -132,7 +132,7 @@ class _Builder:
         cells, clusters = by_cluster(self.material, shown)
         found = contrast(cells, shown.of, shown.against)
         result = term_result(found, shown.against)
-        missing = why_not or self._nothing_left(len(shown.context)) or result.reason
+        missing = why_not or self._nothing_left(shown, word is not None) or result.reason
         numbers = {name: None if why_not else getattr(result, name) for name in TERM_NUMBERS}
         return self._measured((self.axis, self.group, term), shown, (cells, clusters, found), missing, numbers)
 
@@ -143,9 +143,11 @@ class _Builder:
         others = _codes(words, (words["axis"] == self.axis) & ~words["control"])
         return panel(self.material, np.array([word]), others[others != word])
 
-    def _nothing_left(self, contexts: int) -> str | None:
-        if contexts:
+    def _nothing_left(self, shown: Panel, any_usable: bool) -> str | None:
+        if len(shown.context):
             return None
+        if not any_usable:
+            return "all_rows_dropped"
         return "no_shared_context" if self.material.words["control"].any() else "no_reference"
 
     def _measured(

@@ -25,6 +25,7 @@ FIRST = (
     "target_assumed",
     "truncated",
     "limited",
+    "limit_exceeded",
     "terms_found_by_lexicon",
 )
 """Notes of steps that change how everything else is read: told first, not among the rest."""

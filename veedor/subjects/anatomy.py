@@ -45,6 +45,21 @@ def labels_of(config: Any, name: str) -> tuple[str, ...]:
     return labels
 
 
+def require_known_ids(model: Any, tokenizer: Any, name: str) -> None:
+    """SubjectError where the tokenizer can give an id that the embedding table has no row for."""
+    try:
+        table = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):  # a model of its own kind: its trial says what it can do
+        return
+    rows = getattr(getattr(table, "weight", None), "shape", (None,))[0]
+    ids = max(tokenizer.get_vocab().values(), default=-1) + 1
+    if rows is not None and ids > rows:
+        raise SubjectError(
+            f"the tokenizer of {name} has {ids} ids, but the model's embedding table has {rows} rows; they do not "
+            "belong together: save the model's own tokenizer beside it, or train after resize_token_embeddings"
+        )
+
+
 def window_of(model: Any, tokenizer: Any) -> int:
     """Tokens that the model reads: the smaller of the tokenizer's bound and of the positions that the model has."""
     config = text_config(model)

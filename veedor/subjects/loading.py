@@ -47,6 +47,7 @@ def load_folder(path: Path, *, name: str, trust_pickle: bool = False) -> Loaded:
     config = read_json(folders.model / "config.json", name)
     require_classifier(config, folders, name)
     require_safe_weights(folders.model, name, trust_pickle=trust_pickle)
+    require_readable_config(folders.model, name)
     tokenizer = load_tokenizer(folders.tokenizer, name)
     stored = stored_dtype(folders.model) or config.get("dtype") or config.get("torch_dtype")
     return Loaded(load_model(folders.model, name, trust_pickle=trust_pickle), tokenizer, stored, folders.cards)
@@ -108,16 +109,44 @@ def require_classifier(config: dict[str, Any], folders: Folders, name: str) -> N
     settings = read_json(tokenizer_config, name) if tokenizer_config.is_file() else {}
     for holder, content in (("config.json", config), ("tokenizer_config.json", settings)):
         if content.get("auto_map"):
+            held = ", ".join(listed(content["auto_map"]))
             raise SubjectError(
-                f"{name} needs code of its own ({holder} has auto_map: {sorted(content['auto_map'])}); running it is "
+                f"{name} needs code of its own ({holder} has auto_map: {held}); running it is "
                 "refused, whoever wrote it: save the model with a class that transformers ships, without auto_map"
             )
-    architectures = [str(one) for one in config.get("architectures") or ()]
+    architectures = listed(config.get("architectures"))
     if not any(one.endswith("ForSequenceClassification") for one in architectures):
         raise SubjectError(
             f"{name} is {', '.join(architectures) or 'of no named architecture'}, expected a text classifier "
             "(…ForSequenceClassification in config.json); other models have no decision to audit"
         )
+
+
+def listed(value: object) -> list[str]:
+    """Names of a config's entry, whether it holds one, a list of them, or keys.
+
+    >>> listed("own.Own"), listed({"b": 1, "a": 2}), listed(None)
+    (['own.Own'], ['a', 'b'], [])
+    """
+    if isinstance(value, dict):
+        return sorted(map(str, value))
+    if isinstance(value, (list, tuple)):
+        return [str(one) for one in value]
+    return [] if value is None else [str(value)]
+
+
+def require_readable_config(folder: Path, name: str) -> None:
+    """SubjectError where transformers cannot make a config of config.json: the tokenizer's loader would be blamed."""
+    from transformers import AutoConfig
+
+    try:
+        with quiet():
+            AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # a damaged folder makes the loader raise anything
+        raise SubjectError(
+            f"{name} cannot be loaded: {said(error)}; correct {folder / 'config.json'}, or save the model again with "
+            "save_pretrained"
+        ) from error
 
 
 def require_safe_weights(folder: Path, name: str, *, trust_pickle: bool) -> None:
@@ -178,7 +207,21 @@ def load_model(folder: Path, name: str, *, trust_pickle: bool) -> Any:
             f"{name} lacks weights ({', '.join(missing[:4])}{' …' if len(missing) > 4 else ''}); they would be drawn "
             "by chance: expected a trained classifier, saved whole"
         )
+    require_finite(model, name)
     return model
+
+
+def require_finite(model: Any, name: str) -> None:
+    """SubjectError where a weight is NaN or infinite; whatever the model answered would be too."""
+    import torch
+
+    broken = [key for key, tensor in model.named_parameters() if not torch.isfinite(tensor).all()]
+    if broken:
+        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+        raise SubjectError(
+            f"the weights of {name} hold values that are not finite (tensor {broken[0]}{more}); they are damaged, or "
+            "training diverged: save a sound checkpoint"
+        )
 
 
 @contextmanager

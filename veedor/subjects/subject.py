@@ -50,6 +50,7 @@ class Subject:
         self.tokenizer = anatomy.require_offsets(tokenizer, name)
         self.model = anatomy.in_full_precision(model).eval()
         self.labels = anatomy.labels_of(self.model.config, name)
+        anatomy.require_known_ids(self.model, tokenizer, name)
         self.window = anatomy.window_of(self.model, tokenizer)
         self._offset = anatomy.position_offset(self.model)
         self._reading = heads.reading_of(self.model)
