@@ -59,7 +59,7 @@ def test_a_good_file_gives_forms_by_slot_class(tmp_path: Path):
         ("adj: Jewish", "adj: Muslim", "'Muslim' is a surface of 'muslim' .* and of 'jewish'"),
         ("term: jewish", "term: Jewish", "must be lower case: 'jewish'"),
         (", adj: Jewish", "", "'jewish' has no surface|adj"),
-        ("valence: 0.0}\n  noun", "valence: 1.2}\n  noun", "less than or equal to 0"),
+        ("valence: 0.0}\n  noun", "valence: 1.2}\n  noun", "valence: expected 0 or less \\(got 1.2\\)"),
         (", valence: 0.0}\n  noun", "}\n  noun", "neither `valence: 0.0` nor `reviewed: true`"),
         ("adj: tall", "phrase: tall", "must have the key 'adj'"),
         ("band: 4.66", "band: 4.66, search: people", "no `people:` section"),
