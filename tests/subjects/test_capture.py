@@ -115,8 +115,9 @@ def test_weights_times_values_are_what_the_untouched_model_hands_to_its_output_p
     made: list[torch.Tensor] = []
 
     def multiply(layer: LayerAttention) -> None:
-        value = layer.value
-        if value is None:  # seen by its softmax only
+        if layer.value is not None:
+            value = layer.values()
+        else:  # seen by its softmax only
             own = values[layer.index]
             value = own.view(*own.shape[:2], 4, -1).transpose(1, 2)
         made.append((layer.weights() @ value).transpose(1, 2).flatten(2))
@@ -161,7 +162,7 @@ def test_the_weights_of_a_layer_that_was_held_on_to_can_be_asked_for_later():
         seen.on_layer(held.append)
         subject.logits(one_batch(subject))
     for layer, weights in zip(held, captured(subject, one_batch(subject)), strict=True):
-        assert layer.query.shape == layer.key.shape  # shared heads are repeated
+        assert layer.groups == 2 and layer.queries().shape == layer.keys().shape  # shared heads are repeated
         assert (layer.weights() - weights).abs().max() <= 1e-5
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NAME = "veedor_capture"  # must not contain sdpa, flash or flex_attention: those names start support checks
 STILL_WORK = "integrated_gradients, gradient, input_x_gradient, occlusion, random"
 OnLayer = Callable[[LayerAttention], None]
+Rule = Callable[[LayerAttention], "torch.Tensor | None"]
 
 
 class AttentionNotSeenError(SubjectError):
@@ -40,10 +41,24 @@ class Capture:
         self.layers = 0
         self.crossing = False
         self._callbacks: list[OnLayer] = []
+        self._rule: Rule | None = None
 
     def on_layer(self, callback: OnLayer) -> None:
         """Call this with every layer of every forward pass while the capture lasts."""
         self._callbacks.append(callback)
+
+    def answer_with(self, rule: Rule | None) -> None:
+        """Let `rule` say what a layer gives back, (b, heads, n, d), or None for its own output.
+
+        For methods that change attention (value zeroing) or its derivative (LRP). Not asked for layers of which only
+        the softmax is seen: there a callback may put other weights in `layer.observed`, and the model goes on with them.
+        """
+        self._rule = rule
+
+    def output_of(self, layer: LayerAttention) -> "torch.Tensor":
+        """What the model goes on with, (b, heads, n, d)."""
+        answered = None if self._rule is None else self._rule(layer)
+        return layer.output() if answered is None else answered
 
     def see(self, layer: LayerAttention) -> None:
         """Hand one layer to the callbacks."""
@@ -185,15 +200,14 @@ def attend(
     captured = _ACTIVE.get()
     if captured is None:
         raise RuntimeError(f"{type(module).__name__} is still switched to {NAME} outside of a capture")
-    groups = query.shape[1] // key.shape[1]
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     layer = LayerAttention(
         index=captured.layers,
         module=captured.names.get(id(module), type(module).__name__),
         kind="cross" if captured.crossing else "self",
         query=query,
-        key=key.repeat_interleave(groups, dim=1) if groups > 1 else key,
-        value=value.repeat_interleave(groups, dim=1) if groups > 1 else value,
+        key=key,
+        value=value,
         mask=with_bias(attention_mask, options.get("position_bias")),
         causal=bool(causal) and attention_mask is None and query.shape[2] > 1,
         scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
@@ -201,7 +215,7 @@ def attend(
         sinks=options.get("s_aux"),
     )
     captured.see(layer)
-    output = layer.output().transpose(1, 2).contiguous()
+    output = captured.output_of(layer).transpose(1, 2).contiguous()
     layer.forget()
     return output, None
 

@@ -15,8 +15,8 @@ class LayerAttention:
     """What passes through an attention layer; hold on to it and you hold on to its tensors.
 
     `index` counts the layers of this forward in the order of their calls, `module` is the layer's name in the model.
-    `query`, `key`, `value`: (b, heads, n, d), keys and values repeated where heads share them; None where only the
-    softmax was seen. `mask`: bool (True: may be seen) or additive, broadcastable to (b, heads, n, n), None where every
+    `query` (b, heads, n, d), `key` and `value` (b, key heads, m, d) are as the model made them; query head h reads key
+    head h // groups. None where only the softmax was seen. `mask`: bool (True: may be seen) or additive, broadcastable to (b, heads, n, n), None where every
     key is seen; `causal`: and none behind the query. Scores are `query @ key * scaling`, then `softcap`, then `mask`;
     `sinks` (heads,) take part of each row's weight and give nothing.
     """
@@ -35,13 +35,37 @@ class LayerAttention:
     observed: "torch.Tensor | None" = None
     _whole: "torch.Tensor | None" = field(default=None, repr=False)
 
+    @property
+    def groups(self) -> int:
+        """How many query heads share a key head (grouped-query attention); 1 where none do."""
+        return 1 if self.query is None or self.key is None else self.query.shape[1] // self.key.shape[1]
+
+    def keys(self) -> "torch.Tensor":
+        """The keys, repeated for every query head that reads them: (b, heads, m, d)."""
+        return repeated(self._known("key"), self.groups)
+
+    def values(self) -> "torch.Tensor":
+        """The values, repeated for every query head that reads them: (b, heads, m, d)."""
+        return repeated(self._known("value"), self.groups)
+
+    def queries(self) -> "torch.Tensor":
+        """The queries, (b, heads, n, d)."""
+        return self._known("query")
+
+    def _known(self, name: str) -> "torch.Tensor":
+        tensor: torch.Tensor | None = getattr(self, name)
+        if tensor is None:
+            raise ValueError(
+                f"layer {self.index} ({self.module}) was seen by its softmax only, so its {name} is not known; ask for "
+                "its weights"
+            )
+        return tensor
+
     def scores(self, rows: slice = slice(None)) -> "torch.Tensor":
         """What goes into the softmax, (b, heads, rows, n), at least float32; -inf where a key may not be seen."""
         import torch
 
-        if self.query is None or self.key is None:
-            raise ValueError(f"layer {self.index} ({self.module}) was seen by its softmax only; ask for its weights")
-        query, key = at_least_float32(self.query[:, :, rows]), at_least_float32(self.key)
+        query, key = at_least_float32(self.queries()[:, :, rows]), at_least_float32(self.keys())
         scores = query @ key.transpose(-1, -2) * self.scaling
         if self.softcap is not None:
             scores = torch.tanh(scores / self.softcap) * self.softcap
@@ -49,7 +73,7 @@ class LayerAttention:
             mask = self.mask[..., rows, :] if self.mask.shape[-2] > 1 else self.mask
             scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
         if self.causal:
-            at = torch.arange(self.query.shape[-2], device=scores.device)
+            at = torch.arange(self.queries().shape[-2], device=scores.device)
             scores = scores.masked_fill(at[None, : key.shape[-2]] > at[rows, None], -torch.inf)
         return scores.masked_fill(scores <= torch.finfo(scores.dtype).min / 2, -torch.inf)
 
@@ -72,18 +96,22 @@ class LayerAttention:
         import torch
         from torch.nn.functional import scaled_dot_product_attention
 
-        if self.query is None or self.key is None or self.value is None:
-            raise ValueError(f"layer {self.index} ({self.module}) was seen by its softmax only; it has no values")
+        query, key, values = self.queries(), self.keys(), self.values()
         if self._whole is None and self.softcap is None and self.sinks is None:
             return scaled_dot_product_attention(
-                self.query, self.key, self.value, attn_mask=self.mask, is_causal=self.causal, scale=self.scaling
+                query, key, values, attn_mask=self.mask, is_causal=self.causal, scale=self.scaling
             )
-        result: torch.Tensor = self.weights().to(self.value.dtype) @ self.value
+        result: torch.Tensor = self.weights().to(values.dtype) @ values
         return result
 
     def forget(self) -> None:
         """Let go of the weights once the model has passed on."""
         self._whole = None
+
+
+def repeated(heads: "torch.Tensor", groups: int) -> "torch.Tensor":
+    """Each key head as often as query heads read it: (b, key heads, m, d) -> (b, heads, m, d)."""
+    return heads if groups == 1 else heads.repeat_interleave(groups, dim=1)
 
 
 def at_least_float32(tensor: "torch.Tensor") -> "torch.Tensor":
