@@ -4,12 +4,13 @@
 """
 
 from veedor.attribution.methods import METHODS, Method, answer, attribute, attributions, explain
-from veedor.attribution.question import Question, Scored, UnsupportedModelError
+from veedor.attribution.question import Jitter, Question, Scored, UnsupportedModelError
 from veedor.attribution.result import Attribution, span_score
 
 __all__ = [
     "METHODS",
     "Attribution",
+    "Jitter",
     "Method",
     "Question",
     "Scored",

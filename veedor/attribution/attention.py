@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from veedor.attribution.question import Question, Scored, in_order, real_tokens, undisturbed
 from veedor.attribution.rollout import Mixing, fuse_heads, rows_drawn
+from veedor.attribution.stability import outputs
 
 if TYPE_CHECKING:
     import torch
@@ -61,7 +62,7 @@ def _read_rows(question: Question, mixing: Mixing, *, last_only: bool) -> list[S
         captured.on_layer(layers.see)
         for batch in subject.batches(question.encodings, size=question.settings.batch_size):
             layers.seen.clear()
-            subject.logits(batch)
+            outputs(question, batch)
             block = max(1, BLOCK_WEIGHTS // (batch.ids.numel() * _heads(layers.seen)))
             drawn = rows_drawn(read_weights(subject, batch), layers.seen, mixing, batch.mask.bool(), block=block)
             scores = real_tokens(batch, drawn.cpu().numpy())

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from veedor.attribution.question import Question, Scored, in_order, real_tokens, undisturbed
+from veedor.attribution.stability import embedded
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +47,7 @@ def _one_backward(question: Question, reduce: "Callable[[torch.Tensor, torch.Ten
     subject = question.subject
     with undisturbed(subject):
         for batch in subject.batches(question.encodings, size=question.settings.batch_size):
-            points = subject.embed(batch)
+            points = embedded(question, batch)
             _, gradient = gradients_at(question, points, batch)
             scores = reduce(points.detach(), gradient).cpu().numpy()
             answers.update(zip(batch.rows, (Scored(own) for own in real_tokens(batch, scores)), strict=True))

@@ -16,6 +16,7 @@ import numpy as np
 from veedor.attribution.gradients import gradients_at
 from veedor.attribution.quadrature import Integral, integrate
 from veedor.attribution.question import Question, Scored, in_order, real_tokens, undisturbed
+from veedor.attribution.stability import embedded
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +32,7 @@ def integrated_gradients(question: Question) -> list[Scored]:
     answers: dict[int, Scored] = {}
     with undisturbed(subject):
         for batch in subject.batches(question.encodings, size=question.settings.batch_size):
-            paths = StraightPaths(question, batch, subject.embed(batch).detach(), baseline(question, batch))
+            paths = StraightPaths(question, batch, embedded(question, batch), baseline(question, batch))
             found = integrate(paths.evaluate, len(batch.rows), tolerance=options.tolerance, max_nodes=options.max_nodes)
             scores = real_tokens(batch, np.stack([integral.values for integral in found]))
             answers.update(zip(batch.rows, map(_scored, scores, found), strict=True))

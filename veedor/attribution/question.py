@@ -31,11 +31,20 @@ class UnsupportedModelError(SubjectError):
 
 
 @dataclass(frozen=True)
+class Jitter:
+    """Embeddings moved by `radius` times their L2 norm, in the directions of draw number `draw` (see `stability`)."""
+
+    radius: float
+    draw: int
+
+
+@dataclass(frozen=True)
 class Question:
     """Texts, the score that is explained, and how.
 
     `spans`: for each text the characters the caller will ask about, or None; perturbation methods then remove that span
-    apart from the rest of its word. `target_index` is not looked at by methods without a target.
+    apart from the rest of its word. `target_index` is not looked at by methods without a target. `jitter`: answer at
+    embeddings that are moved a little; methods that change the text itself ignore it.
     """
 
     subject: "Subject"
@@ -47,6 +56,7 @@ class Question:
     settings: Settings = field(default_factory=Settings)
     spans: Sequence[Span | None] | None = None
     progress: Progress = silent
+    jitter: Jitter | None = None
 
     def span(self, row: int) -> Span | None:
         """The span asked about in one text."""
