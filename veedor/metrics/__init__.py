@@ -7,9 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from veedor.metrics.agreement import sign_agreement, spearman
+from veedor.metrics.agreement import agreement_matrix, sign_agreement, spearman
 from veedor.metrics.attribution_contrast import measure_attribution, placebo_rate
 from veedor.metrics.bias import measure_swaps
+from veedor.metrics.faithfulness import (
+    comprehensiveness,
+    curve_area,
+    infidelity,
+    magnitude_agreement,
+    max_sensitivity,
+    normalised_comprehensiveness,
+    normalised_sufficiency,
+    sufficiency,
+    tau_leave_one_out,
+)
 from veedor.metrics.flips import flips
 from veedor.metrics.groups import average_equality_gap, bnsp_auc, bpsn_auc, impact_ratios, subgroup_auc
 
@@ -116,6 +127,110 @@ _ALL = (
         "29 CFR 1607.4(D)",
         "0 to 1",
         "toward one",
+    ),
+    Metric(
+        "comprehensiveness",
+        comprehensiveness,
+        "How far the target's probability falls without a method's first 10 to 50 % of words.",
+        "DeYoung et al. 2020, section 4.2",
+        "-1 to 1",
+        "higher is better",
+    ),
+    Metric(
+        "sufficiency",
+        sufficiency,
+        "How far the target's probability falls when only a method's first 10 to 50 % of words are left.",
+        "DeYoung et al. 2020, section 4.2",
+        "-1 to 1",
+        "lower is better",
+    ),
+    Metric(
+        "normalised_comprehensiveness",
+        normalised_comprehensiveness,
+        "Comprehensiveness as a share of the fall from the whole text to the empty one.",
+        "Carton et al. 2020",
+        "0 and above",
+        "higher is better",
+    ),
+    Metric(
+        "normalised_sufficiency",
+        normalised_sufficiency,
+        "How much of the fall from the whole text to the empty one a rationale alone prevents.",
+        "Carton et al. 2020",
+        "1 and below",
+        "higher is better",
+    ),
+    Metric(
+        "infidelity",
+        infidelity,
+        "Mean squared miss of what scores promise when random halves of the words are taken out; as is and scaled.",
+        "Yeh et al. 2019, definition 2.1",
+        "0 and above, squared units of the explained score",
+        "lower is better",
+    ),
+    Metric(
+        "max_sensitivity",
+        max_sensitivity,
+        "Largest relative change of the scores among 10 inputs whose embeddings are moved by 2 % of their norm.",
+        "Yeh et al. 2019, definition 3.1",
+        "0 and above",
+        "lower is better",
+    ),
+    Metric(
+        "tau_leave_one_out",
+        tau_leave_one_out,
+        "Kendall's tau of word scores with what the model loses when one word is masked.",
+        "Attanasio et al. 2023 (ferret); Kendall 1945",
+        "-1 to 1",
+        "higher is better",
+    ),
+    Metric(
+        "deletion_area",
+        curve_area,
+        "Area under the target's probability while words are taken out, a method's first words first.",
+        "Petsiuk et al. 2018",
+        "0 to 1",
+        "lower is better",
+    ),
+    Metric(
+        "insertion_area",
+        curve_area,
+        "Area under the target's probability while words are put into an empty text, a method's first words first.",
+        "Petsiuk et al. 2018",
+        "0 to 1",
+        "higher is better",
+    ),
+    Metric(
+        "randomised_head",
+        magnitude_agreement,
+        "Spearman's correlation of |score| with that of the model whose classifier head was drawn anew.",
+        "Adebayo et al. 2018",
+        "-1 to 1",
+        "lower is better",
+    ),
+    Metric(
+        "randomised_all",
+        magnitude_agreement,
+        "Spearman's correlation of |score| with that of the model whose head and layers were all drawn anew.",
+        "Adebayo et al. 2018",
+        "-1 to 1",
+        "lower is better",
+    ),
+    Metric(
+        "control_model",
+        magnitude_agreement,
+        "Spearman's correlation of |score| with that of a model of this architecture trained on permuted labels.",
+        "Adebayo et al. 2018",
+        "-1 to 1",
+        "lower is better",
+    ),
+    Metric(
+        "method_agreement",
+        agreement_matrix,
+        "Kendall's tau and Spearman's correlation between two methods' rankings of words, mean over texts.",
+        "Kendall 1945; Spearman 1904",
+        "-1 to 1",
+        "description",
     ),
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
