@@ -244,6 +244,41 @@ class Attributions(Record):
     rows: Table
 
 
+class MethodReliability(Frozen):
+    """Whether one method can be trusted on this model, by the limits that were fixed beforehand."""
+
+    unreliable: bool | None  # None: could not be told
+    marks: tuple[str, ...] = ()  # "not_beyond_random" | "survives_randomisation" | "gaps_too_wide"
+    targeted: bool
+    gap_share: float | None = None  # of the explained texts, with a completeness gap above tolerance
+
+
+class Reliability(Record):
+    """How far each method's scores follow what this model does, on a sample of the explained rows, beside chance.
+
+    `scores`: method, operator ("" where no words are taken out), metric, estimate, random, uniform (the same for random
+    and for uniform scores), difference (method − random), low, high (its interval at `level`, Student's t over
+    clusters: contexts), n_texts, n_clusters, undefined (texts without a value), reason (None: there is one).
+    `values`: id, method, operator, metric, value, random, uniform, reason: the same, text by text.
+    `agreement`: first, second, kendall, spearman, texts: rankings of words by two methods, mean over texts.
+    """
+
+    tables: ClassVar[tuple[str, ...]] = ("scores", "values", "agreement")
+
+    target: str
+    score_function: str
+    operators: tuple[str, ...]
+    level: float
+    cascade_limit: float  # Spearman after the full cascade, above which a method is marked
+    gap_limit: float  # share of texts with a gap, above which a method is marked
+    methods: dict[str, MethodReliability]
+    forwards: int  # texts without some of their words that went through the model
+    notes: tuple[Note, ...] = ()
+    scores: Table
+    values: Table
+    agreement: Table
+
+
 class Finding(Frozen):
     """One measured contrast, free of any policy. Undefined numbers are None and `why_not` says why.
 

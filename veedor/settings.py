@@ -106,10 +106,44 @@ class IntegratedGradientsSettings(Closed):
     max_nodes: Whole = Field(400, ge=15)
 
 
+class SmoothgradSettings(Closed):
+    """SmoothGrad (Smilkov et al., 2017)."""
+
+    samples: Whole = Field(20, ge=1, le=1000, description="noisy copies of each text")
+    noise: Number = Field(0.15, gt=0, le=1, description="L2 norm of the noise as a share of the text's embeddings'")
+
+
+class GradCamSettings(Closed):
+    """Grad-CAM on self-attention (Selvaraju et al., 2017)."""
+
+    layer: Whole = Field(-1, description="which layer, from 0 at the input, or from -1, the last, backwards")
+
+
+class QkvGradientSettings(Closed):
+    """Gradients of queries, keys and values."""
+
+    part: Literal["query", "key", "value"] = Field("value", description="whose gradient makes a token's score")
+
+
 class OcclusionSettings(Closed):
     """Occlusion, word by word."""
 
     operator: Literal["mask", "delete"] = "mask"
+
+
+class ChallengeSettings(Closed):
+    """How the methods themselves are put to the test on this model, and when one is marked unreliable."""
+
+    operators: tuple[Literal["mask", "delete", "resample"], ...] = Field(
+        ("mask", "delete"), min_length=1, description="how words are taken out; a method must beat chance under each"
+    )
+    rankings: Whole = Field(20, ge=2, description="random rankings of each text's words: what chance gets")
+    removals: Whole = Field(50, ge=1, description="random halves of each text's words, for infidelity")
+    draws: Whole = Field(10, ge=0, description="moved inputs, for max-sensitivity; 0: leave it out")
+    radius: Number = Field(0.02, gt=0, le=1, description="how far they are moved, of the embeddings' L2 norm")
+    randomise: bool = Field(True, description="explain a copy with weights drawn anew, too")
+    cascade_limit: Number = Field(0.5, ge=-1, le=1, description="Spearman with it, above which a method is marked")
+    gap_limit: Number = Field(0.05, ge=0, le=1, description="share of texts with a gap, above which a method is marked")
 
 
 class Settings(Closed):
@@ -129,10 +163,15 @@ class Settings(Closed):
     batch_size: Whole = Field(32, ge=1, le=4096)
     threads: Whole = Field(2, ge=1)
     attribution_rows: Whole = Field(2000, ge=0)
+    challenge_rows: Whole = Field(48, ge=0, description="of the attribution rows, to test the methods on; 0: none")
     trust_pickle: bool = False
     rollout: RolloutSettings = RolloutSettings()
     integrated_gradients: IntegratedGradientsSettings = IntegratedGradientsSettings()
+    smoothgrad: SmoothgradSettings = SmoothgradSettings()
+    grad_cam: GradCamSettings = GradCamSettings()
+    qkv_gradient: QkvGradientSettings = QkvGradientSettings()
     occlusion: OcclusionSettings = OcclusionSettings()
+    challenge: ChallengeSettings = ChallengeSettings()
     owner: str | None = Field(None, description="who answers for the model; shown in the report")
     intended_use: str | None = Field(None, description="declared by the owner; shown in the report")
     policy: Policy = Policy()

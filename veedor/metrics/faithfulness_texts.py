@@ -155,6 +155,11 @@ def measure_likeness(metric: str, words: Sequence[Words], scores: Scores, other:
     return _table(rows)
 
 
+def not_measured(metric: str, words: Sequence[Words], method: str, reason: str) -> pd.DataFrame:
+    """Rows without a value for what was not measured, with the reason."""
+    return _table([row(own.row, method, "", metric, (None, None, None), reason) for own in words])
+
+
 def _table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     table = table.astype(dict.fromkeys(("value", "random", "uniform"), np.float64))
