@@ -161,13 +161,34 @@ def validate(
 @app.command()
 def explain(  # noqa: PLR0913, PLR0917  # one parameter an option, as Typer reads them
     model: o.Model,
-    text: Annotated[str, typer.Argument(help="The text to explain.", metavar="TEXT")],
+    text: Annotated[str, typer.Argument(help="The text to explain; - reads standard input.", metavar="TEXT")],
     method: Annotated[
-        str, typer.Option("--method", help="`veedor methods` lists them.", metavar="M")
-    ] = "integrated_gradients",
+        str | None,
+        typer.Option(
+            "--method",
+            help="One or several with commas between, or all; `veedor methods` lists them. By default "
+            "integrated_gradients.",
+            metavar="A,B|all",
+            show_default=False,
+        ),
+    ] = None,
     target: o.Target = None,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Show sub-word tokens in place of words.")] = False,
     html: Annotated[
-        str | None, typer.Option("--html", help="Write a page, too.", metavar="FILE", show_default=False)
+        str | None,
+        typer.Option("--html", help="Write an interactive page, too.", metavar="FILE", show_default=False),
+    ] = None,
+    language: Annotated[
+        str, typer.Option("--language", help="Language the page opens in, en or es.", metavar="CODE")
+    ] = "en",
+    audit: Annotated[
+        str | None,
+        typer.Option(
+            "--audit",
+            help="An audit of this model: says which methods it marks unreliable.",
+            metavar="DIR",
+            show_default=False,
+        ),
     ] = None,
     head: o.Head = None,
     tracking_uri: o.TrackingUri = None,
@@ -176,12 +197,20 @@ def explain(  # noqa: PLR0913, PLR0917  # one parameter an option, as Typer read
     """Say which words of one text a method holds responsible.
 
     \b
-    veedor explain models:/toxicity/3 "I am a gay man." --method occlusion --html why.html
+    veedor explain models:/toxicity/3 "I am a gay man." --method rollout,occlusion --html why.html
     """
-    from pipeline.explain import explain_text
+    from pipeline.explain import Shown, explain_text
 
-    chosen = o.settings_of(None, None, {"target": target, "head": head, "trust_pickle": trust_pickle or None})
-    explain_text(model, text, chosen, method=method, html=Path(html) if html else None, tracking_uri=tracking_uri)
+    given = {"target": target, "head": head, "trust_pickle": trust_pickle or None, "languages": (language,)}
+    chosen = o.settings_of(None, None, given)
+    shown = Shown(
+        methods=o.names(method),
+        tokens=tokens,
+        html=Path(html) if html else None,
+        language=language,
+        audit=o.audit_folder(audit) if audit else None,
+    )
+    explain_text(model, text, chosen, shown, tracking_uri=tracking_uri)
 
 
 @app.command()
