@@ -95,7 +95,23 @@ class RolloutSettings(Closed):
     residual: Number = Field(0.5, ge=0, lt=1)
     fusion: Literal["mean", "max", "min"] = "mean"
     discard: Number = Field(0.0, ge=0, lt=1)
+    layers: tuple[Whole, Whole] = Field(
+        (0, -1), description="first and last, both counted in, from 0 at the input, or from -1, the last, backwards"
+    )
+    head: Whole | None = Field(None, ge=0, description="of the last of these layers, over fused heads below; None: all")
     specials: Literal["keep", "drop"] = "keep"
+    reference: Literal["none", "uniform_causal"] = Field("none", description="decoders: less what the mask alone gives")
+    receptive_field: Literal["none", "column"] = Field(
+        "none", description="decoders: each token by the number of tokens that may see it, then to sum to 1"
+    )
+
+
+class AttentionSettings(Closed):
+    """Attention of one layer."""
+
+    layer: Whole = Field(-1, description="which layer, from 0 at the input, or from -1, the last, backwards")
+    head: Whole | None = Field(None, ge=0, description="from 0; None: all, fused")
+    fusion: Literal["mean", "max", "min"] = "mean"
 
 
 class IntegratedGradientsSettings(Closed):
@@ -126,9 +142,11 @@ class QkvGradientSettings(Closed):
 
 
 class OcclusionSettings(Closed):
-    """Occlusion, word by word."""
+    """Occlusion, word by word or token by token."""
 
-    operator: Literal["mask", "delete"] = "mask"
+    unit: Literal["word", "token"] = Field("word", description="what is taken out at a time; a term as one phrase")
+    operator: Literal["mask", "delete", "resample"] = "mask"
+    draws: Whole = Field(5, ge=1, le=1000, description="tokens put in by resample, one after the other, then the mean")
 
 
 class ChallengeSettings(Closed):
@@ -166,6 +184,7 @@ class Settings(Closed):
     challenge_rows: Whole = Field(48, ge=0, description="of the attribution rows, to test the methods on; 0: none")
     trust_pickle: bool = False
     rollout: RolloutSettings = RolloutSettings()
+    attention: AttentionSettings = AttentionSettings()
     integrated_gradients: IntegratedGradientsSettings = IntegratedGradientsSettings()
     smoothgrad: SmoothgradSettings = SmoothgradSettings()
     grad_cam: GradCamSettings = GradCamSettings()

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from veedor.attribution.question import Question, Scored, content_seed
+from veedor.attribution.question import Question, Scored
+from veedor.subjects.perturbation import content_seed
 
 
 def random_scores(question: Question) -> list[Scored]:

@@ -1,6 +1,5 @@
 """What a method is asked, and what it answers for each text: the shape that every family of methods shares."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -44,7 +43,8 @@ class Question:
 
     `spans`: for each text the characters the caller will ask about, or None; perturbation methods then remove that span
     apart from the rest of its word. `target_index` is not looked at by methods without a target. `jitter`: answer at
-    embeddings that are moved a little; methods that change the text itself ignore it.
+    embeddings that are moved a little; methods that change the text itself ignore it. `pool`: token ids that the
+    operator `resample` draws from; None: the tokens of these texts.
     """
 
     subject: "Subject"
@@ -57,6 +57,7 @@ class Question:
     spans: Sequence[Span | None] | None = None
     progress: Progress = silent
     jitter: Jitter | None = None
+    pool: Sequence[int] | None = None
 
     def span(self, row: int) -> Span | None:
         """The span asked about in one text."""
@@ -88,12 +89,6 @@ def real_tokens(batch: "Batch", values: np.ndarray) -> list[np.ndarray]:
     """Cut padding off, whichever side it is on: (b, n) -> b vectors of their texts' own lengths."""
     mask = batch.mask.bool().cpu().numpy()
     return [row[keep].astype(np.float64) for row, keep in zip(values, mask, strict=True)]
-
-
-def content_seed(encoding: "Encoding", seed: int) -> int:
-    """A seed that depends on nothing but the text's tokens and the audit's seed."""
-    content = f"{seed}:{','.join(str(int(index)) for index in encoding.ids)}"
-    return int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from veedor.attribution.question import Question, content_seed
+from veedor.attribution.question import Question
+from veedor.subjects.perturbation import content_seed
 
 if TYPE_CHECKING:
     import torch
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
     from veedor.subjects import Batch
 
 
+MOVES, NOISE = 0, 1  # streams of random numbers, so that a moved point is not one of SmoothGrad's noisy copies
+
+
 def embedded(question: Question, batch: "Batch") -> "torch.Tensor":
     """Word embeddings (b, n, d) that a method starts from: the batch's own, or moved by the question's jitter."""
-    import torch
-
     points = question.subject.embed(batch).detach()
     if question.jitter is None:
         return points
-    directions = draws(question, batch, width=points.shape[-1], draw=question.jitter.draw).to(points)
+    directions = draws(question, batch, width=points.shape[-1], draw=question.jitter.draw, stream=MOVES).to(points)
     steps = directions / directions.norm(dim=-1, keepdim=True).clamp_min(1e-12)
     moved: torch.Tensor = points + question.jitter.radius * points.norm(dim=-1, keepdim=True) * steps
     return moved
@@ -41,17 +43,17 @@ def outputs(question: Question, batch: "Batch") -> "torch.Tensor":
     return question.subject.logits_from_embeddings(embedded(question, batch), batch)
 
 
-def draws(question: Question, batch: "Batch", *, width: int, draw: int) -> "torch.Tensor":
+def draws(question: Question, batch: "Batch", *, width: int, draw: int, stream: int) -> "torch.Tensor":
     """Independent standard normal numbers for every real token, 0 for padding, (b, n, width) float32.
 
-    `draw` numbers the draws of one text; the same text, seed and draw give the same numbers in any batch.
+    `draw` numbers the draws of one text in a stream; the same text and seed give the same numbers in any batch.
     """
     import torch
 
     found = torch.zeros(*batch.ids.shape, width)
     for place, row in enumerate(batch.rows):
         real = batch.mask[place].bool().cpu()
-        generator = np.random.default_rng([content_seed(question.encodings[row], question.seed), draw])
+        generator = np.random.default_rng([content_seed(question.encodings[row], question.seed), draw, stream])
         numbers = generator.standard_normal((int(real.sum()), width), dtype=np.float32)
         found[place, real] = torch.from_numpy(numbers)
     return found
