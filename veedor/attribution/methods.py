@@ -8,15 +8,16 @@ import numpy as np
 
 from veedor.attribution.attention import attention, attention_rollout
 from veedor.attribution.chance import random_scores
-from veedor.attribution.gradients import gradient_norm, input_x_gradient
+from veedor.attribution.gradient_family import alone
 from veedor.attribution.integrated import integrated_gradients
 from veedor.attribution.occlusion import occlusion
 from veedor.attribution.question import Question, Scale, Scored, UnsupportedModelError
 from veedor.attribution.result import Attribution, combine
+from veedor.attribution.smoothgrad import smoothgrad
 from veedor.errors import UsageError, unknown
 from veedor.progress import Progress, silent
 from veedor.records import Scalar
-from veedor.settings import Settings
+from veedor.settings import Closed, Settings
 
 if TYPE_CHECKING:
     from veedor.subjects import Encoding, Subject
@@ -78,7 +79,7 @@ _ALL = (
     ),
     Method(
         "gradient",
-        gradient_norm,
+        alone("gradient"),
         "L2 norm of the gradient at each token: how much the score would move, not in which direction.",
         cost="backward",
         needs_gradient=True,
@@ -86,13 +87,48 @@ _ALL = (
     ),
     Method(
         "input_x_gradient",
-        input_x_gradient,
+        alone("input_x_gradient"),
         "Each token's embedding times its gradient: a first-order guess at what the token adds.",
         cost="backward",
         needs_gradient=True,
         targeted=True,
         signed=True,
         additive=True,
+    ),
+    Method(
+        "smoothgrad",
+        smoothgrad,
+        "The gradient averaged over noisy copies of the text, then its L2 norm at each token.",
+        cost="many",
+        needs_gradient=True,
+        targeted=True,
+    ),
+    Method(
+        "attention_gradient",
+        alone("attention_gradient"),
+        "Attention followed through all layers, each weight by how much it raises the score; for the label only.",
+        cost="backward",
+        needs_gradient=True,
+        needs_attention=True,
+        targeted=True,
+    ),
+    Method(
+        "grad_cam",
+        alone("grad_cam"),
+        "Attention of one layer, each head by how much the score leans on it; for the label only.",
+        cost="backward",
+        needs_gradient=True,
+        needs_attention=True,
+        targeted=True,
+    ),
+    Method(
+        "qkv_gradient",
+        alone("qkv_gradient"),
+        "How much the score would move with what each token offers to attention, heads and layers together.",
+        cost="backward",
+        needs_gradient=True,
+        needs_attention=True,
+        targeted=True,
     ),
     Method(
         "occlusion",
@@ -261,12 +297,27 @@ def options_of(method: Method, settings: Settings) -> dict[str, Scalar]:
     """The choices that fix a method's numbers."""
     embedded: dict[str, Scalar] = {"differentiated": "inputs_embeds"}
     by_name: dict[str, dict[str, Scalar]] = {
-        "rollout": settings.rollout.model_dump(),
-        "attention": {"layer": "last", "fusion": "mean"},
+        "rollout": settings.rollout.model_dump() | {"layers": "{} to {}".format(*settings.rollout.layers)},
+        "attention": settings.attention.model_dump(),
         "integrated_gradients": embedded | settings.integrated_gradients.model_dump() | {"rule": "boole_simpson"},
         "gradient": embedded | {"norm": "l2"},
         "input_x_gradient": embedded,
-        "occlusion": settings.occlusion.model_dump() | {"unit": "word; the term as one phrase"},
+        "smoothgrad": embedded | settings.smoothgrad.model_dump() | {"seed": settings.seed, "norm": "l2"},
+        "attention_gradient": {"differentiated": "attention", "clamp": "before the mean over heads"},
+        "grad_cam": {"differentiated": "attention", "clamp": "after the sum over heads"}
+        | settings.grad_cam.model_dump(),
+        "qkv_gradient": settings.qkv_gradient.model_dump() | {"norm": "l2"},
+        "occlusion": removal(settings.occlusion, settings.seed),
         "random": {"seed": settings.seed},
     }
     return by_name[method.name]
+
+
+def removal(options: Closed, seed: int) -> dict[str, Scalar]:
+    """How words are taken out, in words: draws and their seed only where something is drawn."""
+    found: dict[str, Scalar] = {"unit": "word", **options.model_dump()}
+    drawn: dict[str, Scalar] = {"seed": seed, "pool": "the texts' own tokens"}
+    if found["operator"] != "resample":
+        found.pop("draws")
+        drawn = {}
+    return found | drawn | {"unit": f"{found['unit']}; the term as one phrase"}
