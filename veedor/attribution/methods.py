@@ -10,6 +10,7 @@ from veedor.attribution.attention import attention, attention_rollout
 from veedor.attribution.chance import random_scores
 from veedor.attribution.gradient_family import alone
 from veedor.attribution.integrated import integrated_gradients
+from veedor.attribution.lrp import attn_lrp, cp_lrp
 from veedor.attribution.occlusion import occlusion
 from veedor.attribution.question import Question, Scale, Scored, UnsupportedModelError
 from veedor.attribution.result import Attribution, combine
@@ -129,6 +130,28 @@ _ALL = (
         needs_gradient=True,
         needs_attention=True,
         targeted=True,
+    ),
+    Method(
+        "attn_lrp",
+        attn_lrp,
+        "Relevance handed down layer by layer, each product's factors getting half; biases and softmaxes keep a part.",
+        cost="backward",
+        needs_gradient=True,
+        needs_attention=True,
+        targeted=True,
+        signed=True,
+        additive=True,
+    ),
+    Method(
+        "cp_lrp",
+        cp_lrp,
+        "Relevance handed down layer by layer with attention weights and gates as constants; biases keep a part.",
+        cost="backward",
+        needs_gradient=True,
+        needs_attention=True,
+        targeted=True,
+        signed=True,
+        additive=True,
     ),
     Method(
         "occlusion",
@@ -307,6 +330,8 @@ def options_of(method: Method, settings: Settings) -> dict[str, Scalar]:
         "grad_cam": {"differentiated": "attention", "clamp": "after the sum over heads"}
         | settings.grad_cam.model_dump(),
         "qkv_gradient": settings.qkv_gradient.model_dump() | {"norm": "l2"},
+        "attn_lrp": embedded | {"products": "half to each factor"},
+        "cp_lrp": embedded | {"products": "weights and gates are constants"},
         "occlusion": removal(settings.occlusion, settings.seed),
         "random": {"seed": settings.seed},
     }
