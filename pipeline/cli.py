@@ -214,6 +214,79 @@ def explain(  # noqa: PLR0913, PLR0917  # one parameter an option, as Typer read
 
 
 @app.command()
+def benchmark(  # noqa: PLR0913, PLR0917  # one parameter an option, as Typer reads them
+    model: o.Model,
+    texts: Annotated[
+        str,
+        typer.Option(
+            "--texts",
+            help="Texts like those the model will read: .csv, .jsonl or .parquet with a column text, or .txt with one "
+            "text a line.",
+            metavar="FILE",
+        ),
+    ],
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            help="Methods with commas between; by default all that this installation has and the model allows.",
+            metavar="all|A,B",
+            show_default=False,
+        ),
+    ] = None,
+    target: o.Target = None,
+    control_model: Annotated[
+        str | None,
+        typer.Option(
+            "--control-model",
+            help="The same architecture trained on permuted labels: scores that stay alike do not come from learning.",
+            metavar="MODEL",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", help="Texts drawn from the file by the seed; 0: all.", metavar="N", min=0)
+    ] = 100,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            help="Folder for benchmark.html, .svg, .png, .csv and .json; without it nothing is written.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    seed: o.Seed = None,
+    settings: o.SettingsFile = None,
+    head: o.Head = None,
+    tracking_uri: o.TrackingUri = None,
+    trust_pickle: o.TrustPickle = False,
+) -> None:
+    """Find out how faithful each attribution method is on a model, beside random rankings.
+
+    For every method: how far the model's answer falls without the words it ranks first (comprehensiveness), how little
+    is lost with these words alone (sufficiency), whether its scores foretell what removals do (infidelity, tau with
+    leave-one-out), hold still when the input hardly moves (max-sensitivity), and vanish when the model's weights are
+    drawn anew, as they should. Words are masked and deleted; what beats chance under one only is not to be trusted.
+    With all methods a text costs some thousand forward passes: begin with --limit 50.
+
+    \b
+    veedor benchmark models:/toxicity/3 --texts comments.csv --target toxic --out benchmarks/toxicity-3
+    veedor benchmark path/to/model --texts lines.txt --methods rollout,integrated_gradients,occlusion --limit 50
+    """
+    from pipeline.benchmark import Asked, run_benchmark
+    from pipeline.benchmark_tables import print_benchmark
+
+    given = {"target": target, "seed": seed, "head": head, "trust_pickle": trust_pickle or None}
+    chosen = o.settings_of(settings, None, given)
+    folder = Path(out) if out else None
+    asked = Asked(Path(texts), o.names(methods), limit, control_model or None, folder, tracking_uri)
+    with progress_shown() as progress:
+        found = run_benchmark(model, asked, chosen, progress)
+    print_benchmark(found, folder)
+
+
+@app.command()
 def gate(
     audit: o.Audit,
     policy: o.PolicyFile = None,

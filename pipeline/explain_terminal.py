@@ -1,5 +1,6 @@
 """One text's explanation on the terminal: coloured words, a table of scores with bars, several methods side by side."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.console import print_table, stdout
@@ -14,6 +15,8 @@ FOR = (214, 96, 77)  # raises the score
 AGAINST = (67, 130, 195)  # lowers it; told apart from FOR also by the colour-blind
 MUCH = (224, 164, 40)  # how much, for methods that know no direction
 BAR, NARROW = 24, 10
+LONGEST = 32  # characters of a word in a table
+ABREAST = 4  # methods that a table has room for
 
 
 def show(explained: Explained, *, tokens: bool = False) -> None:
@@ -35,22 +38,34 @@ def show(explained: Explained, *, tokens: bool = False) -> None:
             console.print(f"  marked unreliable on this model by the audit: {why}")
     for method, error in explained.failed.items():
         console.print(f"{method}: not on this model: {error}")
-    print_scores(explained, tokens=tokens)
+    for first in range(0, len(explained.asked), ABREAST):
+        print_scores(explained, explained.asked[first : first + ABREAST], tokens=tokens)
     print_table(None, ("label", ">probability"), [(label, f"{value:.4f}") for label, value in explained.answers])
 
 
-def print_scores(explained: Explained, *, tokens: bool) -> None:
-    """A row a word (or token), a column of numbers and one of bars for each method."""
+def print_scores(explained: Explained, methods: Sequence[str], *, tokens: bool) -> None:
+    """A row a word (or token), a column of numbers and one of bars for each of these methods."""
     several = len(explained.asked) > 1
     columns, cells = ["token" if tokens else "word"], []
-    for method in explained.asked:
+    for method in methods:
         told = _told(explained, method)
         meaning = "- lowers, + raises" if signed(told) else "how much"
         columns += [f">{method}" if several else ">score", "-/+" if several and signed(told) else meaning]
         cells.append([_cells(own, told, several) for own in scored(explained, told, tokens=tokens)])
     pieces, _ = tokens_of(explained) if tokens else words_of(explained)
-    rows = [(piece.name, *(part for column in cells for part in column[place])) for place, piece in enumerate(pieces)]
+    rows = [
+        (brief(piece.name), *(part for column in cells for part in column[place])) for place, piece in enumerate(pieces)
+    ]
     print_table(None, columns, rows)
+
+
+def brief(name: str) -> str:
+    """A name that leaves room for numbers beside it.
+
+    >>> brief("w" * 50)[-3:], brief("word")
+    ('ww…', 'word')
+    """
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
 
 
 def _cells(own: Scored, told: Told, several: bool) -> tuple[str, str]:

@@ -17,6 +17,8 @@
     return made;
   }
 
+  const LONGEST = 48; // characters of a name in a table
+  const brief = (name) => (name.length > LONGEST ? `${[...name].slice(0, LONGEST).join("")}…` : name);
   const isolated = (text) => make("bdi", {}, text);
   const option = (value, text) => make("option", { value }, text);
   const tone = (score, signed) => (signed ? (score < 0 ? "against" : "for") : "");
@@ -133,7 +135,7 @@
 
   function told(place) {
     const score = shown[state.unit][place];
-    const name = pieces()[place][2];
+    const name = brief(pieces()[place][2]);
     if (score === null) return say("readout", { name, score: say("left_out_score") });
     const most = largest(shown[state.unit]);
     const said = say("readout", { name, score: number(score, digitsFor(most), shown.signed) });
@@ -141,11 +143,13 @@
   }
 
   function showLegend() {
-    const kind = (name) => make("span", { className: `w ${name} s20` }, say(`legend_${name}`));
+    const differs = method().recomputed;
+    const kind = (name, text) => make("span", { className: `w ${name} s20` }, say(text));
     const soft = (name) => make("span", { className: "soft" }, say(name));
     const ramp = make("span", { className: "ramp", attributes: { "aria-hidden": "true" } });
     at("legend").replaceChildren(...(shown.signed
-      ? [kind("against"), kind("for"), soft("legend_sign")]
+      ? [kind("against", differs ? "legend_below" : "legend_against"), kind("for", differs ? "legend_beyond" : "legend_for"),
+        soft(differs ? "legend_sign_uniform" : "legend_sign")]
       : [soft("legend_none"), ramp, soft("legend_much")]));
   }
 
@@ -166,7 +170,7 @@
   function leading() {
     const order = [...shown[state.unit].entries()].filter(([, score]) => score).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const digits = digitsFor(largest(shown[state.unit]));
-    const list = order.slice(0, 3).map(([place, score]) => `${pieces()[place][2]} ${number(score, digits, shown.signed)}`);
+    const list = order.slice(0, 3).map(([place, score]) => `${brief(pieces()[place][2])} ${number(score, digits, shown.signed)}`);
     return list.length ? say("largest", { list: list.join(" · ") }) : "";
   }
 
@@ -232,7 +236,7 @@
     const title = special ? say("special") : "";
     return make("tr", { attributes: { "data-place": place } },
       make("td", { className: "place" }, String(place + 1)),
-      make("th", { title, attributes: { scope: "row" } }, isolated(name)),
+      make("th", { title, attributes: { scope: "row" } }, isolated(brief(name))),
       make("td", { className: "num" }, text),
       make("td", { className: shown.signed ? "bar signed" : "bar", attributes: { "aria-hidden": "true" } }, fill));
   }
@@ -249,7 +253,7 @@
         if (score === null) return make("td", {}, "\u2013");
         return make("td", { share: Math.abs(score) / most[column], className: tone(score, signed) }, text(score, most[column]));
       });
-      return make("tr", { attributes: { "data-place": place } }, make("th", { title: name, attributes: { scope: "row" } }, isolated(name)), ...cells);
+      return make("tr", { attributes: { "data-place": place } }, make("th", { title: name, attributes: { scope: "row" } }, isolated(brief(name))), ...cells);
     });
     return make("table", {}, make("thead", {}, make("tr", {}, corner, ...top)), make("tbody", {}, ...rows));
   }
