@@ -149,6 +149,23 @@ class OcclusionSettings(Closed):
     draws: Whole = Field(5, ge=1, le=1000, description="tokens put in by resample, one after the other, then the mean")
 
 
+class KernelShapSettings(Closed):
+    """Kernel SHAP (Lundberg and Lee, 2017), word by word."""
+
+    operator: Literal["mask", "delete", "resample"] = "mask"
+    samples: Whole = Field(128, ge=4, le=100_000, description="coalitions of words a text; at least 4 a word are asked")
+    draws: Whole = Field(5, ge=1, le=1000, description="tokens put in by resample, one after the other, then the mean")
+
+
+class LimeSettings(Closed):
+    """LIME (Ribeiro et al., 2016), word by word."""
+
+    operator: Literal["mask", "delete", "resample"] = "mask"
+    samples: Whole = Field(128, ge=4, le=100_000, description="coalitions of words a text; at least 4 a word are asked")
+    kernel_width: Number = Field(0.25, gt=0, le=100, description="of the cosine distance to the whole text")
+    draws: Whole = Field(5, ge=1, le=1000, description="tokens put in by resample, one after the other, then the mean")
+
+
 class ChallengeSettings(Closed):
     """How the methods themselves are put to the test on this model, and when one is marked unreliable."""
 
@@ -190,6 +207,8 @@ class Settings(Closed):
     grad_cam: GradCamSettings = GradCamSettings()
     qkv_gradient: QkvGradientSettings = QkvGradientSettings()
     occlusion: OcclusionSettings = OcclusionSettings()
+    kernel_shap: KernelShapSettings = KernelShapSettings()
+    lime: LimeSettings = LimeSettings()
     challenge: ChallengeSettings = ChallengeSettings()
     owner: str | None = Field(None, description="who answers for the model; shown in the report")
     intended_use: str | None = Field(None, description="declared by the owner; shown in the report")

@@ -15,6 +15,7 @@ from veedor.attribution.occlusion import occlusion
 from veedor.attribution.question import Question, Scale, Scored, UnsupportedModelError
 from veedor.attribution.result import Attribution, combine
 from veedor.attribution.smoothgrad import smoothgrad
+from veedor.attribution.surrogates import kernel_shap, lime
 from veedor.errors import UsageError, unknown
 from veedor.progress import Progress, silent
 from veedor.records import Scalar
@@ -161,6 +162,27 @@ _ALL = (
         targeted=True,
         signed=True,
         additive=True,
+    ),
+    Method(
+        "kernel_shap",
+        kernel_shap,
+        "Shapley values of the words: what each adds, averaged over which others are there; estimated in long texts.",
+        cost="many",
+        targeted=True,
+        signed=True,
+        additive=True,
+        complete=True,
+        deterministic=False,
+    ),
+    Method(
+        "lime",
+        lime,
+        "Coefficients of a linear model of which words are there, fitted closest where most of the text is left.",
+        cost="many",
+        targeted=True,
+        signed=True,
+        additive=True,
+        deterministic=False,
     ),
     Method(
         "random",
@@ -333,6 +355,8 @@ def options_of(method: Method, settings: Settings) -> dict[str, Scalar]:
         "attn_lrp": embedded | {"products": "half to each factor"},
         "cp_lrp": embedded | {"products": "weights and gates are constants"},
         "occlusion": removal(settings.occlusion, settings.seed),
+        "kernel_shap": removal(settings.kernel_shap, settings.seed) | {"seed": settings.seed},
+        "lime": removal(settings.lime, settings.seed) | {"seed": settings.seed},
         "random": {"seed": settings.seed},
     }
     return by_name[method.name]

@@ -4,16 +4,17 @@ The variants of a block of texts are scored together, in batches cut by length, 
 is where these methods spend their time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from veedor.attribution.question import Question, Scored, in_order, undisturbed
-from veedor.subjects.encoding import by_content
+from veedor.subjects.encoding import Encoding, by_content
 from veedor.subjects.perturbation import Eraser, Operator, Variants, eraser, score
 
 BLOCK = 64  # texts whose variants are held at a time
+BLOCK_TOKENS = 2**20  # and tokens of these variants
 
 
 class Taking(Protocol):
@@ -40,16 +41,37 @@ def eraser_of(question: Question, options: Taking) -> Eraser:
     )
 
 
-def in_blocks(question: Question, block: Callable[[Sequence[int]], list[Scored]]) -> list[Scored]:
-    """Answer texts of similar length together; in input order, the model left as it was."""
+def in_blocks(
+    question: Question,
+    block: Callable[[Sequence[int]], list[Scored]],
+    *,
+    variants: Callable[[Encoding], int] = lambda encoding: len(encoding.ids),
+) -> list[Scored]:
+    """Answer texts of similar length together; in input order, the model left as it was.
+
+    `variants`: how many texts one text becomes; a block holds as many texts as these let it.
+    """
     answers: dict[int, Scored] = {}
-    order = by_content(question.encodings)
     with undisturbed(question.subject):
-        for first in range(0, len(order), BLOCK):
-            rows = order[first : first + BLOCK]
+        for rows in cut_blocks(question.encodings, variants):
             answers.update(zip(rows, block(rows), strict=True))
-            question.progress(question.method, len(answers), len(order))
+            question.progress(question.method, len(answers), len(question.encodings))
     return in_order(answers)
+
+
+def cut_blocks(encodings: Sequence[Encoding], variants: Callable[[Encoding], int]) -> Iterator[list[int]]:
+    """Positions of texts, by length, whose variants are held at a time: at least one text, at most `BLOCK`."""
+    rows: list[int] = []
+    held = 0
+    for row in by_content(encodings):
+        tokens = variants(encodings[row]) * len(encodings[row].ids)
+        if rows and (len(rows) == BLOCK or held + tokens > BLOCK_TOKENS):
+            yield rows
+            rows, held = [], 0
+        rows.append(row)
+        held += tokens
+    if rows:
+        yield rows
 
 
 def heights(question: Question, variants: Variants) -> np.ndarray:
