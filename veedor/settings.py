@@ -197,6 +197,7 @@ class Settings(Closed):
     threshold: Number = Field(0.5, gt=0, lt=1)
     batch_size: Whole = Field(32, ge=1, le=4096)
     threads: Whole = Field(2, ge=1)
+    words: Literal["max", "mean"] = Field("max", description="sub-words to words, where scores do not add up")
     attribution_rows: Whole = Field(2000, ge=0)
     challenge_rows: Whole = Field(48, ge=0, description="of the attribution rows, to test the methods on; 0: none")
     trust_pickle: bool = False

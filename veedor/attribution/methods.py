@@ -13,13 +13,14 @@ from veedor.attribution.integrated import integrated_gradients
 from veedor.attribution.lrp import attn_lrp, cp_lrp
 from veedor.attribution.occlusion import occlusion
 from veedor.attribution.question import Question, Scale, Scored, UnsupportedModelError
-from veedor.attribution.result import Attribution, combine
+from veedor.attribution.result import Attribution, Fusion, combine
 from veedor.attribution.smoothgrad import smoothgrad
 from veedor.attribution.surrogates import kernel_shap, lime
 from veedor.errors import UsageError, unknown
 from veedor.progress import Progress, silent
 from veedor.records import Scalar
-from veedor.settings import Closed, Settings
+from veedor.settings import Closed, Settings, build
+from veedor.subjects.perturbation import pool_of
 
 if TYPE_CHECKING:
     from veedor.subjects import Encoding, Subject
@@ -252,10 +253,12 @@ def attribute(
     method: str,
     target: str | None = None,
     settings: Settings | None = None,
+    words: Literal["max", "mean"] | None = None,
     progress: Progress = silent,
 ) -> Iterator[Attribution]:
     """Explain each text, in order. `target`: a label; None: label 1 of two, or the only one. (See `METHODS`.)
 
+    `words`: how sub-words become words where scores do not add up; None: as the settings say.
     The explained score is the target's log-odds against the other labels (its logit for sigmoid and one-logit heads).
     """
     chosen = find_method(method)
@@ -267,12 +270,27 @@ def attribute(
     if refusal is not None:
         raise refusal
     settings = settings or Settings()
+    if words is not None:
+        checked = build(Settings, {"words": words}, "attribute")
+        settings = settings.model_copy(update={"words": checked.words})
     target_index = label_index(subject, target)
-    return _in_blocks(Question(subject, [], target_index, method, "logit", settings.seed, settings), texts, progress)
+    question = Question(subject, [], target_index, method, "logit", settings.seed, settings)
+    return _in_blocks(replace(question, pool=own_pool(question, texts)), texts, progress)
+
+
+def own_pool(question: Question, texts: Sequence[str]) -> tuple[int, ...] | None:
+    """The tokens of all the texts, where the method's operator draws from them: no block has a pool of its own."""
+    if getattr(getattr(question.settings, question.method, None), "operator", None) != "resample":
+        return None
+    return pool_of(question.subject, question.subject.encode(list(texts)))
 
 
 def label_index(subject: "Subject", target: str | None) -> int:
     """Index of the explained label; without a name, label 1 of two or the only one, else UsageError lists them."""
+    if target is not None and not isinstance(target, str):
+        raise UsageError(
+            f"target is {type(target).__name__} {target!r:.40}, expected a label's name: {', '.join(subject.labels)}"
+        )
     if target is not None:
         return subject.target_index(target)
     if len(subject.labels) > 2:
@@ -301,7 +319,8 @@ def present(question: Question, row: int, text: str, scored: Scored) -> Attribut
     method, subject, encoding = find_method(question.method), question.subject, question.encodings[row]
     kept = list(scored.kept) if scored.kept is not None else list(range(len(encoding.ids)))
     tokens = subject.tokenizer.convert_ids_to_tokens([int(index) for index in encoding.ids])
-    word_scores = words_from(scored.scores, [encoding.token_word[at] for at in kept], len(encoding.words), method)
+    fusion: Fusion = "sum" if method.additive else question.settings.words
+    word_scores = words_from(scored.scores, [encoding.token_word[at] for at in kept], len(encoding.words), fusion)
     return Attribution(
         text=text,
         tokens=[tokens[at] for at in kept],
@@ -314,6 +333,7 @@ def present(question: Question, row: int, text: str, scored: Scored) -> Attribut
         target=subject.labels[question.target_index] if method.targeted else None,
         score_function=score_function(subject, question.scale) if method.targeted else "none",
         additive=method.additive,
+        subwords=fusion,
         covered=(encoding.covered_from, encoding.covered),
         gap=scored.gap,
         nodes=scored.nodes,
@@ -322,13 +342,13 @@ def present(question: Question, row: int, text: str, scored: Scored) -> Attribut
     )
 
 
-def words_from(scores: np.ndarray, token_word: Sequence[int], words: int, method: Method) -> np.ndarray:
-    """Sub-word scores to word scores: (n_tokens,) -> (n_words,); sums where scores add up, else maxima."""
+def words_from(scores: np.ndarray, token_word: Sequence[int], words: int, fusion: Fusion) -> np.ndarray:
+    """Sub-word scores to word scores: (n_tokens,) -> (n_words,); 0 for a word without tokens."""
     members: list[list[float]] = [[] for _ in range(words)]
     for score, word in zip(scores, token_word, strict=True):
         if word >= 0:
             members[word].append(float(score))
-    return np.array([combine(own, additive=method.additive) if own else 0.0 for own in members])
+    return np.array([combine(own, fusion) if own else 0.0 for own in members])
 
 
 def score_function(subject: "Subject", scale: Scale) -> str:
@@ -359,7 +379,8 @@ def options_of(method: Method, settings: Settings) -> dict[str, Scalar]:
         "lime": removal(settings.lime, settings.seed) | {"seed": settings.seed},
         "random": {"seed": settings.seed},
     }
-    return by_name[method.name]
+    merged: dict[str, Scalar] = {} if method.additive or settings.words == "max" else {"words": settings.words}
+    return by_name[method.name] | merged
 
 
 def removal(options: Closed, seed: int) -> dict[str, Scalar]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from veedor.subjects import Encoding
 
+LEAST_CHANGE = 0.1  # of a score, for a gap that is relative to it
 Draw = Callable[[int, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
 """Words, samples and random numbers to coalitions (m, M) bool and weights (m,)."""
 Fit = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -95,7 +96,14 @@ class _Surrogate:
         answers = np.array([height[places].mean() for places in asked.places])
         fitted = surrogate(asked.rows, answers, asked.weights, self.fit)
         nodes = len({place for places in asked.places for place in places})
-        return Scored(shared_evenly(tokens, asked.units, fitted), nodes=nodes)
+        gap = completeness_gap(fitted, answers) if self.fit is bound_fit else None
+        return Scored(shared_evenly(tokens, asked.units, fitted), gap=gap, nodes=nodes)
+
+
+def completeness_gap(scores: np.ndarray, answers: np.ndarray) -> float:
+    """|Σ − (F(all) − F(none))| / max(|F(all) − F(none)|, .1); the answers begin with these two."""
+    change = float(answers[0] - answers[1])
+    return abs(float(scores.sum()) - change) / max(abs(change), LEAST_CHANGE)
 
 
 def surrogate(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray, fit: Fit) -> np.ndarray:
