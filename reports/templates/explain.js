@@ -263,11 +263,12 @@
     at("depth-section").hidden = !of.recomputed || maps.layers < 2;
     if (at("depth-section").hidden) return;
     at("depth-lead").textContent = say(of.name === "attention" ? "depth_lead_attention" : VeedorState.differs() ? "depth_lead_uniform" : "depth_lead");
+    const digits = largest(shown[state.unit]) < 0.1 ? 1 : 0;
     at("depth").replaceChildren(heat([...Array(maps.layers).keys()].map((below) => {
       const { signed, ...scores } = scoresOf(of.name, below + 1);
       return {
         name: String(below + 1), title: say("layer_column", { layer: below + 1 }), now: below + 1 === state.layer,
-        signed, scores: scores[state.unit], text: (score) => percent(score, 0, signed),
+        signed, scores: scores[state.unit], text: (score) => percent(score, digits, signed),
       };
     })));
   }

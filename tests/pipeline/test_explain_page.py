@@ -13,7 +13,7 @@ from pipeline.explain_answers import Explained, explain_by
 from pipeline.explain_data import packed, words_in
 from pipeline.explain_maps import AttentionMaps, maps_of
 from pipeline.explain_page import page, write_page
-from tests.pipeline.pages import browser, data_of, loaded, result, run_script, seen
+from tests.pipeline.pages import browser, data_of, driven, loaded, result, run_script, seen
 from tests.subjects import families
 from veedor.attribution.rollout import rollout
 from veedor.settings import Settings
@@ -114,6 +114,28 @@ def test_special_tokens_can_be_left_out_and_their_share_is_said(bert: Explained,
     assert scores["specials"] == pytest.approx(told[special].sum(), rel=1e-6)
     assert np.nansum(np.array(scores["tokens"], dtype=float)) == pytest.approx(1 - scores["specials"])
     assert f"{100 * scores['specials']:.1f}\u00a0%" in document or f"{100 * scores['specials']:.1f}&nbsp;%" in document
+
+
+def test_the_keyboard_reaches_every_word_and_every_choice(files: dict[str, Path]) -> None:
+    code = """
+      const at = (id) => document.getElementById(id);
+      const words = () => [...at("text").querySelectorAll("[role=button]")];
+      const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+      const stops = words().filter((word) => word.tabIndex === 0).length;
+      words()[0].focus();
+      ["ArrowRight", "ArrowRight", "ArrowLeft", "Enter"].forEach(press);
+      const kept = words().map((word) => word.getAttribute("aria-pressed"));
+      const readout = at("readout").textContent;
+      at("scores").querySelector("th[data-key=score] button").click();
+      const order = at("scores").querySelector("th[data-key=score]").getAttribute("aria-sort");
+      at("method").value = "occlusion";
+      at("method").dispatchEvent(new Event("change"));
+      return JSON.stringify({ stops, kept, readout, order, hash: location.hash });
+    """
+    done = driven(files["bert"], code)
+    assert done["stops"] == 1 and done["kept"].index("true") == 1 and done["kept"].count("true") == 1
+    assert done["readout"].startswith("tall: 0.") and done["order"] == "descending"
+    assert done["hash"] == "#method=occlusion"
 
 
 @pytest.mark.parametrize("head", ["mean", "max", "min", 0, 3])
