@@ -75,7 +75,7 @@ def propagate(
     subject, states = question.subject, list["torch.Tensor"]()
     points = embedded(question, batch).requires_grad_()
     with torch.enable_grad():
-        with _rules(question, variant) as rules, entering_layers(subject.model, states if by_layer else None):
+        with rules_of(question, variant) as rules, entering_layers(subject.model, states if by_layer else None):
             with rules:
                 logits = subject.logits_from_embeddings(points, batch)
             rules.require_known(logits)
@@ -123,14 +123,14 @@ def _variant(method: str) -> Variant:
 
 
 @contextmanager
-def _rules(question: Question, variant: Variant) -> "Iterator[Rules]":
+def rules_of(question: Question, variant: Variant) -> "Iterator[Rules]":
     """The capture of attention with the rules of this method, not yet entered, and the hooks of ruled modules."""
     from veedor.attribution.lrp_modules import ruled
     from veedor.attribution.lrp_rules import Rules
     from veedor.subjects import capture
 
     with capture(question.subject) as seen:
-        rules = Rules(question.method, seen, "halve" if variant == "attn_lrp" else "detach_gate")
+        rules = Rules(question.method, question.subject, seen, "halve" if variant == "attn_lrp" else "detach_gate")
         if variant == "attn_lrp":
             seen.answer_with(lambda layer: halved_products(layer, rules))
         else:
@@ -140,24 +140,27 @@ def _rules(question: Question, variant: Variant) -> "Iterator[Rules]":
             yield rules
 
 
-def halved_products(layer: "LayerAttention", rules: "Rules") -> "torch.Tensor":
+def halved_products(layer: "LayerAttention", rules: "Rules") -> "torch.Tensor | None":
     """AttnLRP's attention: both of its products give each factor half (proposition 3.3), the weights' half goes through
-    the softmax to queries and keys. By the fused kernel where the layer allows it, else function by function.
+    the softmax to queries and keys. By the fused kernel where the layer allows it, else function by function; so too
+    where only the softmax is watched, and the model goes on by itself (None).
     """
     from veedor.attribution.lrp_derivatives import scaled
 
+    query, key, value = layer.query, layer.key, layer.value
+    if query is None or key is None or value is None:
+        return None
     with rules.attention():
         if layer.softcap is not None or layer.sinks is not None:
             return layer.output()
-        query, key, value = layer.query, layer.key, layer.value
-        assert query is not None and key is not None and value is not None
         return replace(layer, query=scaled(query, 1 / 4), key=scaled(key, 1 / 4), value=scaled(value, 1 / 2)).output()
 
 
-def constant_weights(layer: "LayerAttention", rules: "Rules") -> "torch.Tensor":
-    """CP-LRP's attention: the weights are constants, all relevance goes to the values."""
+def constant_weights(layer: "LayerAttention", rules: "Rules") -> "torch.Tensor | None":
+    """CP-LRP's attention: the weights are constants, all relevance goes to the values. None for `detach_observed`."""
     query, key = layer.query, layer.key
-    assert query is not None and key is not None
+    if query is None or key is None:
+        return None
     with rules.attention():
         return replace(layer, query=query.detach(), key=key.detach()).output()
 

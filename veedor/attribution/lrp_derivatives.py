@@ -80,7 +80,7 @@ def slope_at_zero(function: Function, like: torch.Tensor) -> float:
     """f′(0), the limit of f(x)/x; NoRuleError where f(0) is not 0, so that there is no such limit."""
     with torch.enable_grad():
         zero = torch.zeros(1, dtype=like.dtype, device=like.device, requires_grad=True)
-        value = function(zero)
+        value = function(zero * 1)  # no leaf, for functions that write over their input
         if float(value.detach()) != 0:
             raise NoRuleError(f"its value at 0 is {float(value.detach()):g}, and the identity rule needs 0 there")
         (slope,) = torch.autograd.grad(value.sum(), zero)

@@ -35,7 +35,7 @@ def ruled(rules: Rules) -> Iterator[None]:
     """Rule every such module of the model while the block lasts; their hooks are taken off also after an error."""
     hooks: list[Any] = []
     try:
-        for module in rules.seen.subject.model.modules():
+        for module in rules.subject.model.modules():
             answer = rule_of(rules, module)
             if answer is not None:
                 held: list[torch.Tensor] = []
@@ -82,7 +82,7 @@ def rule_of(rules: Rules, module: torch.nn.Module) -> Answer | None:
 
 
 def _activation(rules: Rules, module: torch.nn.Module) -> Answer:
-    like = next(rules.seen.subject.model.parameters())
+    like = next(rules.subject.model.parameters())
     try:
         slope = derivatives.slope_at_zero(module.forward, like)
     except derivatives.NoRuleError as error:

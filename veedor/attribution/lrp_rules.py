@@ -21,7 +21,7 @@ from veedor.attribution import lrp_derivatives as derivatives
 from veedor.attribution.question import UnsupportedModelError
 
 if TYPE_CHECKING:
-    from veedor.subjects import Capture
+    from veedor.subjects import Capture, LayerAttention, Subject
 
 Product = Literal["halve", "detach_gate"]
 Arguments = tuple[Any, ...]
@@ -51,11 +51,13 @@ ADDING_CONTRACTIONS = frozenset("addmm baddbmm".split())  # the first argument i
 class Rules(TorchFunctionMode):
     """The rules of one method on one model, active while entered."""
 
-    def __init__(self, method: str, seen: "Capture", product: Product) -> None:
-        """`seen` tells softmaxes of attention from others, and names the model in refusals."""
+    def __init__(self, method: str, subject: "Subject", seen: "Capture", product: Product) -> None:
+        """`seen` tells attention from other uses of a softmax, and names modules in refusals."""
         super().__init__()
-        self.method, self.seen, self.product = method, seen, product
+        self.method, self.subject, self.seen, self.product = method, subject, seen, product
         self.in_attention = False
+        self._softmaxes: list[UnsupportedModelError] = []  # whose weights were not yet seen in use
+        seen.on_layer(self._see)
 
     def __torch_function__(self, func: Call, types: Any, args: Arguments = (), kwargs: Options | None = None) -> Any:
         """Make one call, by its rule."""
@@ -81,8 +83,19 @@ class Rules(TorchFunctionMode):
         finally:
             self.in_attention = False
 
+    def expect_attention(self, reason: str) -> None:
+        """A softmax was made; unless attention is seen to use it, this is why the model is refused."""
+        self._softmaxes.append(self.refuse(reason))
+
+    def _see(self, layer: "LayerAttention") -> None:
+        """A watched layer has used the weights of the last softmax."""
+        if layer.observed is not None and self._softmaxes:
+            self._softmaxes.pop()
+
     def require_known(self, logits: torch.Tensor) -> None:
-        """Refuse derivatives that a model wrote itself: such functions are not seen by a mode."""
+        """Refuse softmaxes that were not attention's, and derivatives that a model wrote itself (unseen by a mode)."""
+        for refusal in self._softmaxes:
+            raise refusal
         seen, pending = set[Any](), [logits.grad_fn]
         while pending:
             node = pending.pop()
@@ -97,7 +110,7 @@ class Rules(TorchFunctionMode):
     def refuse(self, reason: str) -> UnsupportedModelError:
         """The error that names the module in which the rules end."""
         return UnsupportedModelError(
-            f"{self.method} does not fit {self.seen.subject.name}: in {self.place()} {reason}, and a plain gradient in "
+            f"{self.method} does not fit {self.subject.name}: in {self.place()} {reason}, and a plain gradient in "
             "its place would be another method; choose integrated_gradients, input_x_gradient or occlusion",
             code="no_lrp_rule",
         )
@@ -173,7 +186,11 @@ def _quotient(rules: Rules, func: Call, args: Arguments, given: Options, carryin
 
 
 def _contraction(rules: Rules, func: Call, args: Arguments, given: Options, carrying: list[torch.Tensor]) -> Any:
-    return _by_half(rules, func.__name__, func(*args, **given), len(carrying))
+    before = rules.seen.layers
+    made = func(*args, **given)
+    if rules.seen.layers > before and rules.product == "detach_gate":
+        return made  # attention's own product, whose weights were made constants when it was seen
+    return _by_half(rules, func.__name__, made, len(carrying))
 
 
 def _adding_contraction(rules: Rules, func: Call, args: Arguments, given: Options, carrying: list[torch.Tensor]) -> Any:
@@ -203,17 +220,17 @@ def _by_half(rules: Rules, name: str, made: Any, factors: int) -> Any:
 
 def _softmax(rules: Rules, func: Call, args: Arguments, given: Options, carrying: list[torch.Tensor]) -> Any:
     """Proposition 3.1: in the form of gradient times input it is the plain gradient of attention's softmax."""
-    before = rules.seen.layers
-    made = func(*args, **given)
-    if rules.in_attention or rules.seen.layers > before or not made.requires_grad:
-        return made
-    raise rules.refuse(f"there is no rule for a {func.__name__} that is not attention's")
+    if not rules.in_attention:
+        rules.expect_attention(f"there is no rule for a {func.__name__} that is not attention's")
+    return func(*args, **given)
 
 
 def _fused_attention(rules: Rules, func: Call, args: Arguments, given: Options, carrying: list[torch.Tensor]) -> Any:
-    if not rules.in_attention:
-        raise rules.refuse("attention is computed where it cannot be seen")
-    return func(*args, **given)
+    before = rules.seen.layers
+    made = func(*args, **given)
+    if rules.in_attention or rules.seen.layers > before:  # by the rule for a layer, which the capture asked
+        return made
+    raise rules.refuse("attention is computed where it cannot be seen")
 
 
 RULES: dict[str, Rule] = {
