@@ -20,6 +20,7 @@ from veedor.errors import UsageError, unknown
 from veedor.progress import Progress, silent
 from veedor.records import Scalar
 from veedor.settings import Closed, Settings, build
+from veedor.subjects.capture import AttentionNotSeenError
 from veedor.subjects.perturbation import pool_of
 
 if TYPE_CHECKING:
@@ -227,23 +228,41 @@ def answer(question: Question) -> list[Scored]:
     refusal = why_not(question.subject, method)
     if refusal is not None:
         raise refusal
-    return method.function(question)
+    try:
+        return method.function(question)
+    except AttentionNotSeenError as error:  # found out by running: the room below does not know what would work
+        raise AttentionNotSeenError(f"{error}: {', '.join(without_attention(question.subject))}") from error
 
 
 def why_not(subject: "Subject", method: Method) -> UnsupportedModelError | None:
     """What stands against a method on this model, as far as it can be said before running it."""
-    if method.needs_attention and getattr(subject.model.config, "is_encoder_decoder", False):
+    from veedor.subjects.unreadable import why_unreadable
+
+    name, model = f"{method.name} does not fit {subject.card.name}", subject.model
+    choose = f"choose one of {', '.join(without_attention(subject))}"
+    if method.needs_attention and getattr(model.config, "is_encoder_decoder", False):
         return UnsupportedModelError(
-            f"{method.name} does not fit {subject.card.name}: it is an encoder-decoder, where what the head reads "
-            f"passes self-attention of two stacks and cross-attention; choose one of {', '.join(without_attention())}",
+            f"{name}: it is an encoder-decoder, where what the head reads passes self-attention of two stacks and "
+            f"cross-attention; {choose}",
             code="encoder_decoder",
         )
+    unreadable = why_unreadable(model) if method.needs_attention else None
+    if unreadable is not None:
+        reason = f"the attention of {type(model).__name__} cannot be read: {unreadable}"
+        return UnsupportedModelError(f"{name}: {reason}; {choose}", code=AttentionNotSeenError.code)
+    if method.needs_gradient and not subject.takes_embeddings:
+        reason = f"{type(model).__name__} does not give the same answer to its own word embeddings as to ids"
+        return UnsupportedModelError(f"{name}: {reason}, so no gradient can be taken; {choose}", code="no_embeddings")
     return None
 
 
-def without_attention() -> list[str]:
-    """Names of the methods that need no attention map."""
-    return sorted(name for name, method in METHODS.items() if not method.needs_attention)
+def without_attention(subject: "Subject") -> list[str]:
+    """Names of the methods that need no attention map, nor a gradient where this model gives none."""
+    return sorted(
+        name
+        for name, method in METHODS.items()
+        if not method.needs_attention and (subject.takes_embeddings or not method.needs_gradient)
+    )
 
 
 def attribute(

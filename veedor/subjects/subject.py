@@ -14,6 +14,7 @@ from veedor.records import SubjectCard
 from veedor.subjects import anatomy, forward, heads, trial
 from veedor.subjects.encoding import Batch, Encoding, cut, encode_texts, pad
 from veedor.subjects.model_card import Declared, describe, read_model_card
+from veedor.subjects.own_switches import attention_type_kept, switches_by_length
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +57,7 @@ class Subject:
         self._reading = heads.reading_of(self.model)
         self._equal_lengths, self._takes_embeddings = False, True
         answers = trial.answers_alone(self)
-        self._equal_lengths = not trial.padding_is_harmless(self, answers)
+        self._equal_lengths = switches_by_length(self.model) or not trial.padding_is_harmless(self, answers)
         self._takes_embeddings = trial.embeddings_are_taken(self, answers)
         outputs = self._outputs(answers[0].shape[0])
         self.head: heads.Head = heads.resolve_head(
@@ -86,9 +87,10 @@ class Subject:
 
     def logits(self, batch: Batch) -> "torch.Tensor":
         """The classifier's outputs, (b, outputs), as for each text alone and without padding."""
-        if forward.head_is_apart(self.model):
-            return forward.at_row(self.model, self.embed(batch), batch, self.read_row(batch))
-        return forward.whole(self.model, batch, input_ids=batch.ids)
+        with attention_type_kept(self.model):
+            if forward.head_is_apart(self.model):
+                return forward.at_row(self.model, self.embed(batch), batch, self.read_row(batch))
+            return forward.whole(self.model, batch, input_ids=batch.ids)
 
     def logits_from_embeddings(self, embeddings: "torch.Tensor", batch: Batch) -> "torch.Tensor":
         """The outputs where word embeddings (b, n, d) stand in the place of the batch's ids."""
@@ -97,9 +99,10 @@ class Subject:
                 f"{self.name} ({type(self.model).__name__}) does not give the same answer to its own word embeddings "
                 "as to ids, so no gradient can be taken; choose a method without gradients: occlusion, rollout"
             )
-        if forward.head_is_apart(self.model):
-            return forward.at_row(self.model, embeddings, batch, self.read_row(batch))
-        return forward.whole(self.model, batch, inputs_embeds=embeddings)
+        with attention_type_kept(self.model):
+            if forward.head_is_apart(self.model):
+                return forward.at_row(self.model, embeddings, batch, self.read_row(batch))
+            return forward.whole(self.model, batch, inputs_embeds=embeddings)
 
     def embed(self, batch: "Batch | torch.Tensor") -> "torch.Tensor":
         """Word embeddings (b, n, d) of a batch or of ids: what the model takes as `inputs_embeds`."""
@@ -120,6 +123,11 @@ class Subject:
         config = anatomy.text_config(self.model)
         marker = getattr(config, "eos_token_id" if self._reading == "eos" else "pad_token_id", None)
         return heads.read_row(batch.ids, batch.mask, reading=self._reading, marker=marker)
+
+    @property
+    def takes_embeddings(self) -> bool:
+        """Whether the model answers its own word embeddings as it answers ids: gradients need that."""
+        return self._takes_embeddings
 
     @property
     def mask_id(self) -> int | None:

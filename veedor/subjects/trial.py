@@ -24,8 +24,9 @@ def own_answer(subject: "Subject", text: str) -> "torch.Tensor":
     import torch
 
     from veedor.subjects.encoding import tokenizer_restored
+    from veedor.subjects.own_switches import attention_type_kept
 
-    with tokenizer_restored(subject.tokenizer), torch.no_grad():
+    with tokenizer_restored(subject.tokenizer), attention_type_kept(subject.model), torch.no_grad():
         given = subject.tokenizer(text, truncation=True, max_length=subject.window, return_tensors="pt")
         known = inspect.signature(subject.model.forward).parameters
         taken = {name: tensor for name, tensor in given.to(subject.device).items() if name in known}
