@@ -1,4 +1,6 @@
-"""Texts to token ids with what is needed to come back to characters: offsets, words, and how much of a text was kept.
+"""Texts to token ids with what is needed to come back to characters, and batches of them.
+
+How tokens become words is in `words`. Here: texts cut to the window, and how much of each was kept.
 
 Batches are cut by content (length, then ids), so that neither the order of the input nor who else is asked changes a
 text's neighbours. They are padded on the right, whatever side the tokenizer prefers: behind a text, padding is seen by
@@ -6,24 +8,20 @@ no token under a causal mask and moves no position, and every head is read at th
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from veedor.subjects.words import Span, cover, join_spanned, runs_of, visible, with_tokens
 
 if TYPE_CHECKING:
     import torch
 
-Span = tuple[int, int]
-
 CHARACTERS_PER_TOKEN = 64  # far above what real text needs; a longer text is cut before it is tokenized
 CHUNK = 1024  # texts handed to the tokenizer at a time
-WORD = re.compile(r"\S+")
 UNPAIRED = re.compile("[\ud800-\udfff]")  # half of a character: no tokenizer takes it
-UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]")
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,10 @@ class Encoding:
     """One text as the model reads it.
 
     `offsets` are character spans without the space before a word, (0, 0) for special tokens. `words` are maximal runs
-    of non-space characters in what was kept (pre-tokens where a script has no spaces); `token_word` is the index of
-    each token's word, -1 for special tokens and for tokens that stand for no visible character. `covered`: the text was
-    kept up to this character; `covered_from`: and from this one (0 unless the tokenizer cuts on the left).
+    of non-space characters in what was kept (pre-tokens where a script has no spaces; see `words`); `token_word` is the
+    index of each token's word, -1 for special tokens and for tokens that stand for no visible character. A token lies
+    inside its word, and the tokens of a word cover it. `covered`: the text was kept up to this character;
+    `covered_from`: and from this one (0 unless the tokenizer cuts on the left).
     """
 
     ids: tuple[int, ...]
@@ -118,13 +117,13 @@ def describe(kept: tuple[str, int, bool], encoded: Any, *, left: bool, lone_id: 
     seen = [span for span in offsets if span[1] > span[0]]
     first = min((start for start, _ in seen), default=len(text)) if truncated and left else 0
     last = max((end for _, end in seen), default=0) if truncated and not left else len(text)
-    words = words_of(text, encoded, (first, last))
+    words, token_word = with_tokens(join_spanned(runs_of(text, encoded, (first, last)), offsets), offsets)
     return Encoding(
         ids=tuple(encoded.ids) or (lone_id,),
-        offsets=tuple(moved(span, shift) for span in offsets) or ((0, 0),),
+        offsets=tuple(moved(span, shift) for span in cover(words, token_word, offsets)) or ((0, 0),),
         special=special or (True,),
         words=tuple(moved(span, shift) for span in words),
-        token_word=tuple(word_at(words, span) for span in offsets) or (-1,),
+        token_word=tuple(token_word) or (-1,),
         truncated=truncated,
         covered=last + shift,
         covered_from=first + shift,
@@ -134,55 +133,6 @@ def describe(kept: tuple[str, int, bool], encoded: Any, *, left: bool, lone_id: 
 def moved(span: Span, shift: int) -> Span:
     """The span in the whole text; a span without characters stays (0, 0)."""
     return (span[0] + shift, span[1] + shift) if span[1] > span[0] else (0, 0)
-
-
-def visible(text: str, start: int, end: int) -> Span:
-    """The span without white space at its ends; (0, 0) where nothing is left.
-
-    >>> visible("a gay man", 1, 5), visible("a  b", 1, 3)
-    ((2, 5), (0, 0))
-    """
-    part = text[start:end]
-    inner = part.strip()
-    if not inner:
-        return (0, 0)
-    first = start + len(part) - len(part.lstrip())
-    return (first, first + len(inner))
-
-
-def words_of(text: str, encoded: Any, covered: Span) -> list[Span]:
-    """Runs of non-space characters in what was kept; pre-tokens where a run is in a script without spaces."""
-    runs = [match.span() for match in WORD.finditer(text, covered[0], covered[1])]
-    if not UNSPACED.search(text):
-        return runs
-    starts = pre_tokens(encoded)
-    words: list[Span] = []
-    for start, end in runs:
-        cuts = [at for at in starts if start < at < end] if UNSPACED.search(text, start, end) else []
-        edges = [start, *cuts, end]
-        words.extend(pairwise(edges))
-    return words
-
-
-def pre_tokens(encoded: Any) -> list[int]:
-    """Characters at which the tokenizer's own words begin, in order."""
-    begin: dict[int, int] = {}
-    for word, (start, end) in zip(encoded.word_ids, encoded.offsets, strict=True):
-        if word is not None and end > start:
-            begin[word] = min(start, begin.get(word, start))
-    return sorted(set(begin.values()))
-
-
-def word_at(words: Sequence[Span], span: Span) -> int:
-    """Index of the word in which the span begins, -1 where it stands for nothing visible.
-
-    >>> word_at([(0, 1), (2, 5)], (3, 5)), word_at([(0, 1)], (0, 0))
-    (1, -1)
-    """
-    if span[1] <= span[0]:
-        return -1
-    at = bisect_right(words, (span[0], 1 << 62)) - 1
-    return at if at >= 0 and span[0] < words[at][1] else -1
 
 
 @contextmanager
