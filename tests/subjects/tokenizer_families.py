@@ -82,13 +82,14 @@ def unigram_across_spaces() -> Tokenizer:
 
 
 def llama_bpe() -> Tokenizer:
-    """Llama's: spaces become a mark by the normaliser, nothing is split beforehand, unknown characters are bytes."""
+    """Llama's: spaces become a mark, pieces were learned within words but nothing is split, the unknown are bytes."""
     made = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
-    made.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     octets = [f"<0x{number:02X}>" for number in range(256)]
     made.train_from_iterator(
         CORPUS, trainers.BpeTrainer(vocab_size=600, special_tokens=PIECE_MARKS + octets, show_progress=False)
     )
+    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
     return made
 
 
