@@ -64,16 +64,18 @@ def padding_is_harmless(subject: "Subject", own: "list[torch.Tensor]") -> bool:
 
 
 def embeddings_are_taken(subject: "Subject", own: "list[torch.Tensor]") -> bool:
-    """Whether the model gives the same answers to its own word embeddings as to ids."""
+    """Whether the model gives the same answers to its own word embeddings as to ids, and a gradient back to them."""
     import torch
 
     for batch in subject.batches(subject.encode(PROBES)):
         try:
-            with torch.no_grad():
-                found = subject.logits_from_embeddings(subject.embed(batch), batch)
-        except (TypeError, ValueError, NotImplementedError, AttributeError, RuntimeError, IndexError):
-            return False  # every architecture refuses inputs_embeds in its own way
-        if not all(near(found[at], own[row]) for at, row in enumerate(batch.rows)):
+            with torch.enable_grad():
+                embeddings = subject.embed(batch).detach().requires_grad_()
+                found = subject.logits_from_embeddings(embeddings, batch)
+                torch.autograd.grad(found.sum(), embeddings)
+        except (TypeError, ValueError, NotImplementedError, AttributeError, RuntimeError, IndexError, AssertionError):
+            return False  # every architecture refuses inputs_embeds, or to go back (Reformer), in its own way
+        if not all(near(found[at].detach(), own[row]) for at, row in enumerate(batch.rows)):
             return False
     return True
 

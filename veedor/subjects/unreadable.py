@@ -30,7 +30,7 @@ UNREADABLE: dict[str, str | Callable[[Any], str | None]] = {
         if len(config.block_sizes) > 1
         else None
     ),
-    "nystromformer": lambda config: None if config.conv_kernel_size is None else BESIDE,
+    "nystromformer": f"{BESIDE}, and attention goes by way of landmarks",
     "diffllama": "its weights are differences of two maps",
 }
 
