@@ -1,12 +1,14 @@
 """What a model itself says of its attention, found without Veedor: the oracles of the table of architectures."""
 
 import copy
+import inspect
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
 from tools.architecture_configs import Family
+from veedor.subjects.anatomy import position_offset, positions
 from veedor.subjects.tiny import SPECIALS
 
 PAD, CLS, SEP = (SPECIALS.index(name) for name in ("[PAD]", "[CLS]", "[SEP]"))
@@ -38,6 +40,9 @@ def batch_of(model: Any, family: Family, *, left: bool = False) -> Given:
         ids[row, place][-1] = SEP
         mask[row, place] = 1
     given = {"input_ids": ids, "attention_mask": mask}
+    if left and "position_ids" in inspect.signature(model.forward).parameters:
+        offset = position_offset(model) or 0
+        given["position_ids"] = positions(ids, offset) if offset else (mask.cumsum(dim=1) - 1).clamp(min=0)
     if model.config.is_encoder_decoder and not family.classifier:
         given["decoder_input_ids"] = ids.roll(1, dims=1)
     return given

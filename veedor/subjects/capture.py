@@ -93,13 +93,18 @@ class Capture:
         """A forward pass is over; AttentionNotSeenError unless all of its layers were seen."""
         from veedor.subjects.anatomy import text_config
 
-        config = text_config(self.model)
-        expected = getattr(config, "num_hidden_layers", None)
         if self.layers == 0:
             raise self.refuse("no attention layer was seen")
-        if not self.model.config.is_encoder_decoder and expected is not None and self.layers != expected:
+        if not self.model.config.is_encoder_decoder:
+            self.require_layers_of(text_config(self.model))
+
+    def require_layers_of(self, config: Any, *, part: str = "") -> None:
+        """AttentionNotSeenError unless as many layers were seen so far as this config says there are."""
+        expected = getattr(config, "num_hidden_layers", None)
+        if expected is not None and self.layers != expected:
             raise self.refuse(
-                f"{self.layers} attention maps were seen in {expected} layers, so tokens are mixed by other means too"
+                f"{self.layers} attention maps were seen in {expected} layers{part}, so tokens are mixed by other "
+                "means too"
             )
 
 
@@ -161,6 +166,10 @@ def counted(captured: Capture) -> Iterator[None]:
         model.base_model.register_forward_pre_hook(lambda *_: captured.begin()),
         model.base_model.register_forward_hook(lambda *_: captured.end()),
     ]
+    if model.config.is_encoder_decoder:
+        encoder = model.get_encoder()
+        part = f" of {type(encoder).__name__}"
+        hooks.append(encoder.register_forward_hook(lambda *_: captured.require_layers_of(encoder.config, part=part)))
     if model.config.is_encoder_decoder or getattr(model.config, "add_cross_attention", False):
         hooks.extend(
             module.register_forward_pre_hook(crossing_hook(captured), with_kwargs=True)
