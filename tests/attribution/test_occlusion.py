@@ -134,3 +134,54 @@ def test_a_span_that_was_cut_off_has_no_score():
     assert "truncated" in found.flags
     assert span_score(found, len(text) - 6, len(text)) is None
     assert span_score(found, 0, 5) is not None
+
+
+def with_options(subject, text, **options):
+    settings = build(Settings, {"occlusion": options}, "test")
+    return next(iter(attribute(subject, [text], method="occlusion", settings=settings)))
+
+
+def test_token_by_token_each_token_is_masked_alone(bert):
+    text = "the commuter is tall."
+    found = with_options(bert, text, unit="token")
+    ids, _ = word_positions(bert, text)
+    whole = log_odds(bert, ids)
+    loop = [
+        whole - log_odds(bert, [*ids[:at], bert.tokenizer.mask_token_id, *ids[at + 1 :]])
+        for at in range(1, len(ids) - 1)
+    ]
+    np.testing.assert_allclose(found.scores, [0.0, *loop, 0.0], atol=1e-5)
+    assert found.options["unit"] == "token; the term as one phrase"
+
+
+def test_resampled_words_are_replaced_by_tokens_of_the_texts_and_the_losses_averaged(bert):
+    from veedor.subjects.perturbation import pool_of, resampled
+
+    settings = build(Settings, {"occlusion": {"operator": "resample", "draws": 4}, "seed": 3}, "test")
+    pool = pool_of(bert, bert.encode(TEXTS))
+    for text, found in zip(TEXTS, attribute(bert, TEXTS, method="occlusion", settings=settings), strict=True):
+        (encoding,) = bert.encode([text])
+        ids, words = word_positions(bert, text)
+        drawn = resampled(encoding, pool, seed=3, draws=4)
+        losses = []
+        for word in words:
+            changed = [[row[at] if at in word else index for at, index in enumerate(ids)] for row in drawn]
+            losses.append(log_odds(bert, ids) - np.mean([log_odds(bert, row) for row in changed]))
+        np.testing.assert_allclose(found.word_scores, losses, atol=1e-4 * np.abs(losses).max())
+
+
+def test_the_order_of_texts_does_not_change_what_is_drawn(bert):
+    settings = build(Settings, {"occlusion": {"operator": "resample"}}, "test")
+    straight = [found.scores for found in attribute(bert, TEXTS, method="occlusion", settings=settings)]
+    turned = [found.scores for found in attribute(bert, TEXTS[::-1], method="occlusion", settings=settings)]
+    for one, other in zip(straight, turned[::-1], strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5 * np.abs(one).max() + 1e-6)
+
+
+def test_a_text_is_scored_once_however_often_it_is_given(bert):
+    """The same sentence twice, and words that repeat, ask the model nothing new."""
+    calls = []
+    hook = bert.model.register_forward_pre_hook(lambda *_, **__: calls.append(1))
+    list(attribute(bert, ["the old sailor sings"] * 40, method="occlusion", settings=Settings(batch_size=5)))
+    hook.remove()
+    assert len(calls) == 1, "one batch of the text and its four variants"
