@@ -269,3 +269,13 @@ def test_a_watched_model_is_propagated_like_one_that_shows_its_queries_and_keys(
 def test_an_encoder_decoder_is_refused_by_name(bart):
     with pytest.raises(UnsupportedModelError, match=r"cp_lrp does not fit .* encoder-decoder"):
         list(attribute(bart, TEXTS, method="cp_lrp"))
+
+
+def test_a_model_whose_blocks_are_not_known_tells_the_ratio_at_its_input_alone():
+    """XLM keeps attentions, norms and feed-forwards in lists of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        own = {"emb_dim": 16, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 66}
+        patch.setattr(families, "SEVERAL", families.SEVERAL | {"xlm": own})
+        subject = families.subject("xlm")
+    told = lrp.conservation(question(subject, families.TEXTS[:1], "cp_lrp"))[0]
+    assert told.ratios is None and told.at_input is not None and "no list of blocks" in told.reason

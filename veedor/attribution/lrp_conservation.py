@@ -21,7 +21,7 @@ class Conservation:
     """Which part of a text's score F its relevance holds, Σ R / F, on the way down from the head.
 
     `ratios`: of the hidden states that enter each layer, the layer next to the input first; `at_input`: of the word
-    embeddings, Σ scores / F. Both None where |F| < 0.1; `reason` then says so.
+    embeddings, Σ scores / F. Both None where |F| < 0.1, `ratios` where the model's layers are not known; `reason` says.
     """
 
     score: float
@@ -33,11 +33,15 @@ class Conservation:
 def conserved(score: float, at_input: float, layers: list[float]) -> Conservation:
     """Sums of relevance as parts of the score.
 
-    >>> conserved(2.0, 1.0, [1.0, 1.5]).ratios, conserved(0.05, 1.0, []).reason
+    >>> conserved(2.0, 1.0, [1.0, 1.5]).ratios, conserved(0.05, 1.0, [1.0]).reason
     ((0.5, 0.75), '|F| is 0.05, below 0.1')
     """
     if not abs(score) >= SMALLEST:
         return Conservation(score, None, None, f"|F| is {abs(score):.3g}, below {SMALLEST:g}")
+    if not layers:
+        return Conservation(
+            score, None, at_input / score, "the model's layers are not known: no list of blocks was found"
+        )
     return Conservation(score, tuple(layer / score for layer in layers), at_input / score)
 
 

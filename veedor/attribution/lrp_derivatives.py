@@ -22,37 +22,40 @@ class Activation(torch.autograd.Function):
     """An element-wise function as the line through the origin that passes through its value."""
 
     @staticmethod
-    def forward(ctx: Any, _: torch.Tensor, value: torch.Tensor, ratio: torch.Tensor) -> torch.Tensor:
-        """Give the value and keep the slope of the line."""
+    def forward(ctx: Any, _: torch.Tensor, known: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        """Give the value and keep the slope of the line; in a tuple, as a model may write over what is no input."""
+        value, ratio = known
         ctx.save_for_backward(ratio)
         return value
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
         """Multiply by the slope."""
         (ratio,) = ctx.saved_tensors
-        return gradients[0] * ratio, None, None
+        return gradients[0] * ratio, None
 
 
 class Norm(torch.autograd.Function):
     """A norm as the linear map that its own deviation makes it: (x − mean) · scale, or x · scale where not centred."""
 
     @staticmethod
-    def forward(ctx: Any, _: torch.Tensor, value: torch.Tensor, scales: tuple[Any, ...], centred: int) -> torch.Tensor:
-        """Give the value; `scales` multiply, `centred` counts the last dimensions whose mean is taken off."""
+    def forward(ctx: Any, _: torch.Tensor, known: tuple[torch.Tensor, ...], centred: int) -> torch.Tensor:
+        """Give the value, the first of `known`; the others multiply, `centred` counts dimensions less their mean."""
+        value, *scales = known
         ctx.save_for_backward(*scales)
         ctx.centred = centred
         return value
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """The transposed linear map."""
-        found = gradients[0]
-        for scale in ctx.saved_tensors:
-            found = found * scale
+        first, *others = ctx.saved_tensors
+        found = gradients[0] * first
+        for scale in others:
+            found *= scale
         if ctx.centred:
-            found = found - found.mean(dim=tuple(range(-ctx.centred, 0)), keepdim=True)
-        return found, None, None, None
+            found -= found.mean(dim=tuple(range(-ctx.centred, 0)), keepdim=True)
+        return found, None, None
 
 
 def activation(function: Function, x: torch.Tensor, slope: float) -> torch.Tensor:
@@ -66,8 +69,11 @@ def activation(function: Function, x: torch.Tensor, slope: float) -> torch.Tenso
 
 def activation_made(x: torch.Tensor, value: torch.Tensor, slope: float) -> torch.Tensor:
     """The same where f(x) is known already."""
-    ratio = (value / x.detach()).masked_fill_(x.detach() == 0, slope)
-    made: torch.Tensor = Activation.apply(x, value, ratio)  # type: ignore[no-untyped-call]
+    plain = x.detach()
+    ratio = value / plain
+    if plain.count_nonzero() < plain.numel():
+        ratio.masked_fill_(plain == 0, slope)
+    made: torch.Tensor = Activation.apply(x, (value, ratio))  # type: ignore[no-untyped-call]
     return made
 
 
@@ -114,7 +120,7 @@ def norm_made(
     x: torch.Tensor, value: torch.Tensor, scales: tuple[torch.Tensor, ...], *, centred: int = 0
 ) -> torch.Tensor:
     """A norm's value, known already, as the product of x (less its mean over `centred` dimensions) with scales."""
-    made: torch.Tensor = Norm.apply(x, value, scales, centred)  # type: ignore[no-untyped-call]
+    made: torch.Tensor = Norm.apply(x, (value, *scales), centred)  # type: ignore[no-untyped-call]
     return made
 
 

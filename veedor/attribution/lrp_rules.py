@@ -1,8 +1,8 @@
 """Which rule of relevance propagation every torch function of a forward pass falls under, as the model calls it.
 
-A mode that is active in this thread for one forward pass: it sees each function call, gives calls that are not linear
-the derivative of their rule, and lets linear ones pass. What it does not know it refuses by name, so that a plain
-gradient never stands in for a rule that is missing. No class, module or function is changed.
+A mode, active in this thread for one forward pass: it gives calls that are not linear the derivative of their rule and
+lets linear ones pass. What it does not know it refuses by name, so that a plain gradient never stands in for a missing
+rule. No class, module or function is changed.
 
 The two methods differ where two inputs meet in a product. AttnLRP (Achtibat et al., 2024) gives each factor half of
 the relevance (uniform rule, equation 7 and propositions 3.2 and 3.3), so half of the gradient. Conservative propagation
@@ -44,7 +44,7 @@ ACTIVATIONS = frozenset(
 )
 MULTIPLICATIONS = frozenset("mul imul rmul multiply".split())
 QUOTIENTS = frozenset("div idiv truediv itruediv true_divide divide".split())
-CONTRACTIONS = frozenset("matmul imatmul rmatmul mm bmm mv linear einsum".split())
+CONTRACTIONS = frozenset("matmul imatmul rmatmul mm bmm mv linear einsum conv1d conv2d".split())
 ADDING_CONTRACTIONS = frozenset("addmm baddbmm".split())  # the first argument is added, the other two are multiplied
 
 
@@ -62,7 +62,7 @@ class Rules(TorchFunctionMode):
     def __torch_function__(self, func: Call, types: Any, args: Arguments = (), kwargs: Options | None = None) -> Any:
         """Make one call, by its rule."""
         given = kwargs or {}
-        carrying = [tensor for tensor in tensors_in((args, given)) if tensor.requires_grad]
+        carrying = [tensor for tensor in tensors_in((args, given)) if carries(tensor)]
         if not carrying:
             return func(*args, **given)
         name = func.__name__.strip("_")
@@ -70,7 +70,7 @@ class Rules(TorchFunctionMode):
         if rule is not None:
             return rule(self, func, args, given, carrying)
         made = func(*args, **given)
-        if name in LINEAR or not any(tensor.requires_grad for tensor in tensors_in(made)):
+        if name in LINEAR or not any(map(carries, tensors_in(made))):
             return made
         raise self.refuse(f"there is no rule for {func.__name__}")
 
@@ -136,6 +136,11 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, dict):
         for part in value.values():
             yield from tensors_in(part)
+
+
+def carries(tensor: torch.Tensor) -> bool:
+    """Whether relevance passes through it: not through parameters, of which some models make new ones as they run."""
+    return tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter)
 
 
 Rule = Callable[[Rules, Call, Arguments, Options, list[torch.Tensor]], Any]
