@@ -114,6 +114,13 @@ class AttentionSettings(Closed):
     fusion: Literal["mean", "max", "min"] = "mean"
 
 
+class AttentionFlowSettings(Closed):
+    """Attention flow (Abnar and Zuidema, 2020)."""
+
+    residual: Number = Field(0.5, ge=0, lt=1)
+    most_flows: Whole = Field(4096, ge=1, description="maximum flows a text: one a token, its square for mean pooling")
+
+
 class IntegratedGradientsSettings(Closed):
     """Integrated gradients (Sundararajan et al., 2017)."""
 
@@ -203,6 +210,7 @@ class Settings(Closed):
     trust_pickle: bool = False
     rollout: RolloutSettings = RolloutSettings()
     attention: AttentionSettings = AttentionSettings()
+    attention_flow: AttentionFlowSettings = AttentionFlowSettings()
     integrated_gradients: IntegratedGradientsSettings = IntegratedGradientsSettings()
     smoothgrad: SmoothgradSettings = SmoothgradSettings()
     grad_cam: GradCamSettings = GradCamSettings()

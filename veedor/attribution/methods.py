@@ -8,14 +8,17 @@ import numpy as np
 
 from veedor.attribution.attention import attention, attention_rollout
 from veedor.attribution.chance import random_scores
+from veedor.attribution.flow_of_model import attention_flow_read
 from veedor.attribution.gradient_family import alone
 from veedor.attribution.integrated import integrated_gradients
 from veedor.attribution.lrp import attn_lrp, cp_lrp
+from veedor.attribution.mixing import alti, norm_rollout
 from veedor.attribution.occlusion import occlusion
 from veedor.attribution.question import Question, Scale, Scored, UnsupportedModelError
 from veedor.attribution.result import Attribution, Fusion, combine
 from veedor.attribution.smoothgrad import smoothgrad
 from veedor.attribution.surrogates import kernel_shap, lime
+from veedor.attribution.value_zeroing import value_zeroing
 from veedor.errors import UsageError, unknown
 from veedor.progress import Progress, silent
 from veedor.records import Scalar
@@ -68,6 +71,34 @@ _ALL = (
         attention,
         "Attention of the last layer, mean over heads, in the row that the head reads.",
         cost="forward",
+        needs_attention=True,
+    ),
+    Method(
+        "attention_flow",
+        attention_flow_read,
+        "The largest flow that attention lets pass from each token to the row that the head reads.",
+        cost="many",
+        needs_attention=True,
+    ),
+    Method(
+        "norm_rollout",
+        norm_rollout,
+        "How long a part of each vector each token makes, values and residual stream included, through all layers.",
+        cost="forward",
+        needs_attention=True,
+    ),
+    Method(
+        "alti",
+        alti,
+        "How near to the whole vector each token's part of it comes, through all layers.",
+        cost="forward",
+        needs_attention=True,
+    ),
+    Method(
+        "value_zeroing",
+        value_zeroing,
+        "How far each vector moves when a token's value is set to zero, one layer at a time, through all layers.",
+        cost="many",
         needs_attention=True,
     ),
     Method(
@@ -383,6 +414,10 @@ def options_of(method: Method, settings: Settings) -> dict[str, Scalar]:
     by_name: dict[str, dict[str, Scalar]] = {
         "rollout": settings.rollout.model_dump() | {"layers": "{} to {}".format(*settings.rollout.layers)},
         "attention": settings.attention.model_dump(),
+        "attention_flow": {"residual": settings.attention_flow.residual, "fusion": "mean"},
+        "norm_rollout": {"norm": "l2", "residual": "in the parts"},
+        "alti": {"norm": "l1", "residual": "in the parts"},
+        "value_zeroing": {"distance": "cosine", "output": "of the layer, behind its MLP"},
         "integrated_gradients": embedded | settings.integrated_gradients.model_dump() | {"rule": "boole_simpson"},
         "gradient": embedded | {"norm": "l2"},
         "input_x_gradient": embedded,
