@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check benchmark lock clean help
+.PHONY: demo test test-slow check benchmark architectures lock clean help
 
 help: ## say what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(READY): requirements.txt requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -37,6 +37,9 @@ check: $(READY) ## format, lint, types, import contracts
 
 benchmark: $(READY) ## time a whole audit of 2,000 texts: make benchmark MODEL=folder TARGET=label
 	$(BIN)/python benchmarks/audit.py $(MODEL) --target $(TARGET)
+
+architectures: $(READY) ## measure what is seen of each text architecture; writes docs/architectures.md
+	$(BIN)/python -m tools.architectures
 
 lock: $(READY) ## write the pins again from what is installed
 	$(BIN)/python tools/lock.py

@@ -39,14 +39,14 @@ class Watching:
         """An attention module begins."""
         self.inside.append(name)
 
-    def leave(self) -> None:
-        """An attention module ends; its weights must have been used by then."""
-        module = self.inside.pop()
-        if not self.inside and self.pending:
+    def leave(self, *, failed: bool) -> None:
+        """An attention module ends; unless it failed, its weights must have been used by then."""
+        module = self.inside.pop() if self.inside else ""
+        if not self.inside and self.pending and not failed:
             raise self.captured.refuse(f"{module} makes a softmax that is not multiplied by values in a known way")
 
     def start(self) -> None:
-        """A forward pass begins; what an interrupted one left is forgotten."""
+        """A forward pass begins, or was interrupted: what is left of another one is forgotten."""
         self.inside.clear()
         self.pending.clear()
 
@@ -68,7 +68,7 @@ def watched(captured: Capture) -> Iterator[None]:
     for name, module in captured.modules.items():
         if ATTENTION.search(type(module).__name__):
             hooks.append(module.register_forward_pre_hook(entering(watching, name)))
-            hooks.append(module.register_forward_hook(lambda *_: watching.leave(), always_call=True))
+            hooks.append(module.register_forward_hook(leaving(watching), always_call=True))
     try:
         with watching_mode(watching):
             yield
@@ -86,6 +86,15 @@ def entering(watching: Watching, name: str) -> Callable[..., None]:
     return enter
 
 
+def leaving(watching: Watching) -> Callable[..., None]:
+    """A hook that notes that an attention module has ended; one that raised has no result."""
+
+    def leave(_: object, __: object, result: object) -> None:
+        watching.leave(failed=result is None)
+
+    return leave
+
+
 def watching_mode(watching: Watching) -> Any:
     """The mode that sees every torch call; made here because torch is imported late."""
     import torch
@@ -99,13 +108,17 @@ def watching_mode(watching: Watching) -> Any:
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
             given = kwargs or {}
-            if not watching.inside:
-                return func(*args, **given)
-            if func is functional.scaled_dot_product_attention:
-                return fused(watching, args, given)
-            if func in softmaxes:
-                return begun(watching, args[0] if args else given["input"], func(*args, **given))
-            return followed(watching, func, args, given)
+            try:
+                if not watching.inside:
+                    return func(*args, **given)
+                if func is functional.scaled_dot_product_attention:
+                    return fused(watching, args, given)
+                if func in softmaxes:
+                    return begun(watching, args[0] if args else given["input"], func(*args, **given))
+                return followed(watching, func, args, given)
+            except KeyboardInterrupt:  # hooks of modules are not called on the way out
+                watching.start()
+                raise
 
     return Watch()
 
