@@ -52,3 +52,12 @@ def test_what_only_shows_when_the_model_is_run_is_refused_with_the_same_list():
     with pytest.raises(AttentionNotSeenError, match="1 attention maps were seen in 2 layers") as refused:
         list(attribute(subject, families.TEXTS[:1], method="rollout"))
     assert str(refused.value).endswith(f"needs no attention: {', '.join(without_attention(subject))}")
+
+
+@pytest.mark.parametrize("name", ["XLNet", "GPT (OpenAI)"])
+def test_layers_that_give_back_states_in_another_layout_are_refused_by_value_zeroing(name):
+    words = families.tokenizer()
+    subject = Subject(model_of(FAMILIES[name], vocabulary=len(words)), words)
+    with pytest.raises(UnsupportedModelError, match="do not give back states of shape") as refused:
+        list(attribute(subject, families.TEXTS[:1], method="value_zeroing"))
+    assert refused.value.code == "block_not_understood"

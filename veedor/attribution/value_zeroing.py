@@ -77,6 +77,7 @@ class Zeroing:
     tokens: range = field(default_factory=lambda: range(0))
     columns: "list[list[torch.Tensor]]" = field(default_factory=list)
     layer: int = 0
+    shape: tuple[int, int] = (0, 0)
 
     @contextmanager
     def watching(self, layers: list[Any]) -> Iterator[None]:
@@ -110,6 +111,7 @@ class Zeroing:
     def _pass(self, subject: "Subject", batch: "Batch", tokens: range) -> None:
         """One forward pass: clean without tokens, else copy k of each text goes without the value of tokens[k]."""
         self.tokens, self.layer = tokens, 0
+        self.shape = (batch.ids.shape[0] * (len(tokens) or 1), batch.ids.shape[1])
         if tokens:
             self.captured.answer_with(self._without, watched=True)
             subject.logits(_copies(batch, len(tokens)))
@@ -145,6 +147,12 @@ class Zeroing:
 
     def _compare(self, _: object, __: object, output: Any) -> Any:
         states = states_in(output)
+        if tuple(getattr(states, "shape", ())[:2]) != self.shape:  # XLNet's stand the other way round
+            raise UnsupportedModelError(
+                f"value_zeroing does not fit {self.captured.name}: its layers do not give back states of shape (texts, "
+                "tokens, width); choose rollout or attention_flow",
+                code="block_not_understood",
+            )
         if not self.tokens:
             self.clean.append(states)
             return None
