@@ -130,11 +130,8 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     """All tensors among a call's arguments or results."""
     if isinstance(value, torch.Tensor):
         yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from tensors_in(part)
-    elif isinstance(value, dict):
-        for part in value.values():
+    elif isinstance(value, (tuple, list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
             yield from tensors_in(part)
 
 
