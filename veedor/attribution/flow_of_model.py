@@ -25,12 +25,14 @@ def attention_flow_read(question: Question) -> list[Scored]:
     from veedor.subjects import capture
 
     subject, answers, maps = question.subject, dict[int, Scored](), list[np.ndarray]()
+    batches = subject.batches(question.encodings, size=1)
+    reads = [read_weights(subject, batch)[0].cpu().numpy() for batch in batches]
+    for read in reads:  # before any work is done
+        _require_few(question, rows=int(np.count_nonzero(read)), tokens=len(read))
     with undisturbed(subject), torch.no_grad(), capture(subject) as captured:
         captured.on_layer(lambda layer: maps.append(mean_map(layer)))
-        for batch in subject.batches(question.encodings, size=1):
+        for batch, read in zip(batches, reads, strict=True):
             maps.clear()
-            read = read_weights(subject, batch)[0].cpu().numpy()
-            _require_few(question, rows=int(np.count_nonzero(read)), tokens=len(read))
             subject.logits(batch)
             scores = read_flow(np.stack(maps), read, residual=question.settings.attention_flow.residual)
             answers[batch.rows[0]] = Scored(scores)
