@@ -356,7 +356,7 @@ def log(
 @app.command(hidden=True)
 def step(  # noqa: PLR0913, PLR0917  # one parameter an option, as Typer reads them
     name: Annotated[
-        str, typer.Argument(help="collect, predict, attribute, measure, judge or publish.", metavar="NAME")
+        str, typer.Argument(help="collect, predict, attribute, challenge, measure, judge or publish.", metavar="NAME")
     ],
     out: Annotated[str, typer.Option("--out", help="The audit's folder.", metavar="DIR")],
     model: Annotated[str | None, typer.Option("--model", help=o.FORMS, metavar="MODEL", callback=o.nonempty)] = None,

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from veedor.records import Finding, Findings, Verdict
+from veedor.records import Finding, Findings, Reliability, Verdict
 from veedor.settings import Settings
 
 LONGEST = 250
@@ -66,6 +66,20 @@ def metrics(findings: Findings, verdict: Verdict) -> dict[str, float]:
     for name in ("PASS", "FAIL", "INCONCLUSIVE", "NOT_TESTED"):
         found[f"veedor.count.{name.lower()}"] = float(counts[name])
     return found
+
+
+def challenge_metrics(reliability: Reliability) -> dict[str, float]:
+    """Of each method: every mean, how far it lies from chance, and whether the method is marked (1) or not (0).
+
+    Such as veedor.challenge.rollout.comprehensiveness.mask and veedor.challenge_beyond_random.rollout.….
+    """
+    rows = reliability.scores.to_dict("records")
+    ids = ["/".join(str(row[key]) for key in ("method", "metric", "operator") if row[key]) for row in rows]
+    found = {}
+    for prefix, column in (("veedor.challenge", "estimate"), ("veedor.challenge_beyond_random", "difference")):
+        found |= named(prefix, {key: row[column] for key, row in zip(ids, rows, strict=True)})
+    marks = {name: None if of.unreliable is None else float(of.unreliable) for name, of in reliability.methods.items()}
+    return found | named("veedor.unreliable", marks)
 
 
 def estimates(findings: Iterable[Finding]) -> dict[str, float | None]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import provenance
 from pipeline.evidence import finished, require_same_policy, require_unaltered
 from pipeline.models import model_id_of, nothing_if_missing
-from pipeline.names import metrics, parameters
+from pipeline.names import challenge_metrics, metrics, parameters
 from pipeline.plan import RECORDS
 from pipeline.tracking import (
     client_of,
@@ -34,7 +34,7 @@ from pipeline.tracking import (
 )
 from veedor import __version__
 from veedor.errors import StoreError, UsageError
-from veedor.records import Decisions, EvaluationSet, Findings, SubjectCard, Verdict, canonical_json
+from veedor.records import Decisions, EvaluationSet, Findings, Reliability, SubjectCard, Verdict, canonical_json
 from veedor.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Evidence:
     settings: Settings
     evaluation: EvaluationSet
     decisions: Decisions
+    reliability: Reliability
     findings: Findings
     verdict: Verdict
     digest: str
@@ -98,6 +99,7 @@ def read_evidence(folder: Path) -> Evidence:
             settings=read_settings(folder / "settings.yaml"),
             evaluation=EvaluationSet.load(folder / "evaluation"),
             decisions=Decisions.load(folder / "decisions"),
+            reliability=Reliability.load(folder / "reliability"),
             findings=Findings.load(folder / "findings"),
             verdict=Verdict.load(folder / "verdict"),
             digest=digest,
@@ -230,7 +232,7 @@ def log_numbers(evidence: Evidence, run_id: str, model_id: str | None, client: "
     client.log_inputs(run_id, inputs, [LoggedModelInput(model_id)] if model_id else None)
     stamp = int(time.time() * 1000)
     link = {"model_id": model_id, "dataset_name": dataset.name, "dataset_digest": dataset.digest, "run_id": run_id}
-    found = metrics(evidence.findings, evidence.verdict)
+    found = metrics(evidence.findings, evidence.verdict) | challenge_metrics(evidence.reliability)
     entities = [Metric(name, value, stamp, 0, **link) for name, value in found.items()]
     for first in range(0, len(entities), METRICS_A_BATCH):
         client.log_batch(run_id, metrics=entities[first : first + METRICS_A_BATCH])

@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from veedor.progress import Progress, silent
-from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Report, Verdict
+from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Reliability, Report, Verdict
 from veedor.settings import Settings
 
 
-def publish(  # noqa: PLR0913  five records, and where and how to tell of them
+def publish(  # noqa: PLR0913  six records, and where and how to tell of them
     evaluation: EvaluationSet,
     decisions: Decisions,
     attributions: Attributions | None,
+    reliability: Reliability | None,
     findings: Findings,
     verdict: Verdict,
     settings: Settings,
@@ -24,5 +25,5 @@ def publish(  # noqa: PLR0913  five records, and where and how to tell of them
     """Gather the evidence as audit.json and tell it in every language of the settings."""
     from veedor.report import build_dossier, write_report
 
-    dossier = build_dossier(evaluation, decisions, attributions, findings, verdict, settings)
+    dossier = build_dossier(evaluation, decisions, attributions, findings, verdict, settings, reliability)
     return write_report(dossier, folder, settings.languages, provenance=provenance, progress=progress)

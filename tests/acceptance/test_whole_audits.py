@@ -35,7 +35,7 @@ def test_an_audit_leaves_reports_and_evidence_and_says_where(finished: Finished)
         assert (folder / name).is_file(), name
     assert "a/report.en.html" in done.stdout and "MLflow" not in done.stdout
     kept = provenance(folder)
-    assert set(kept["steps"]) == {"collect", "predict", "attribute", "measure", "judge"}
+    assert set(kept["steps"]) == {"collect", "predict", "attribute", "challenge", "measure", "judge"}
     assert kept["exit_code"] == done.returncode and kept["mlflow"] is None
     assert not list(folder.rglob("*.partial"))
 
@@ -86,7 +86,8 @@ def test_another_report_language_or_policy_does_not_ask_the_model_again(
     done = veedor("audit", str(model_folder), *options)
     assert done.returncode in (0, 1, 3), done.stderr
     reused = {name: step["reused"] for name, step in provenance(copied)["steps"].items()}
-    assert reused == {"collect": True, "predict": True, "attribute": True, "measure": True, "judge": False}
+    steps = ("collect", "predict", "attribute", "challenge", "measure")
+    assert reused == dict.fromkeys(steps, True) | {"judge": False}
     assert (copied / "report.es.html").is_file()
 
 

@@ -6,7 +6,8 @@ import torch
 
 from tests.attribution.tiny_models import TEXTS, eager_maps, sized, tokenizer
 from veedor.attribution import attribute
-from veedor.attribution.rollout import Mixing, rollout, rows_drawn
+from veedor.attribution.kept_layers import InBlocks
+from veedor.attribution.rollout import Mixing, rollout
 from veedor.settings import Settings, build
 from veedor.subjects import Subject
 
@@ -148,9 +149,11 @@ def test_the_row_form_in_blocks_of_any_size_equals_the_product_of_maps():
         def weights(self, rows):
             return attention[self.number, :, :, rows]
 
-    layers = [Layer(number) for number in range(3)]
+    mixing = Mixing(residual=0.3, fusion="max", discard=0.4)
     for block in (1, 2, 5, 100):
-        drawn = rows_drawn(start, layers, Mixing(residual=0.3, fusion="max", discard=0.4), real, block=block)
+        drawn = start
+        for number in (2, 1, 0):
+            drawn = InBlocks(Layer(number), mixing, real, number, block).below(drawn)
         for text, length in ((0, 5), (1, 4)):
             whole = rollout(attention[:, text, :, :length, :length], residual=0.3, fusion="max", discard=0.4)
             np.testing.assert_allclose(drawn[text, :length], start[text, :length] @ whole, atol=1e-12)

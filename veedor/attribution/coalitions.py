@@ -140,5 +140,6 @@ def free_fit(rows: np.ndarray, heights: np.ndarray, weights: np.ndarray) -> np.n
     share = weights / weights.sum()
     root = np.sqrt(share)
     centred = rows - share @ rows
-    fitted = np.linalg.lstsq(centred * root[:, None], (heights - share @ heights) * root, rcond=None)[0]
+    moved = heights - heights[0]  # exactly nothing where all answers are the same
+    fitted = np.linalg.lstsq(centred * root[:, None], (moved - share @ moved) * root, rcond=None)[0]
     return np.asarray(fitted)

@@ -5,9 +5,8 @@ without a target, and never negative: it shows where from, not for or against. M
 are later additions by others, not the paper's. Pure functions of arrays: nothing here knows a model.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -65,35 +64,6 @@ class Mixing:
             raise UsageError(f"rollout: residual is {self.residual}, expected a share from 0 to 1 (the paper's is 0.5)")
         if not 0 <= self.discard < 1:
             raise UsageError(f"rollout: discard is {self.discard}, expected a share from 0 up to, not including, 1")
-
-
-class HeadRows(Protocol):
-    """A layer that can be asked for some rows of its heads' maps."""
-
-    def weights(self, rows: slice) -> "torch.Tensor":
-        """Attention weights of these query rows, (b, heads, rows, n)."""
-
-
-def rows_drawn(
-    start: "torch.Tensor", layers: Sequence[HeadRows], mixing: Mixing, real: "torch.Tensor", *, block: int
-) -> "torch.Tensor":
-    """The row form: start A_L … A_1 for row weights start (b, n), without any map but a block of rows at a time.
-
-    `real` (b, n) marks the tokens that are no padding. Rows that nothing flows through are not asked for.
-    """
-    import torch
-
-    flow = start.double()
-    for number in reversed(range(len(layers))):
-        below = torch.zeros_like(flow)
-        for first in range(0, flow.shape[-1], block):
-            through = flow[:, first : first + block]
-            if bool(through.any()):
-                heads = layers[number].weights(slice(first, first + block))
-                mixed = mix(heads, mixing, layer=number, first=first, real=real, used=through > 0)
-                below += torch.einsum("bi,bij->bj", through, mixed.double())
-        flow = below
-    return flow
 
 
 def mix(
@@ -154,13 +124,17 @@ def rows_to_one(
     empty = total[..., 0] <= 0
     if used is not None:
         empty = empty & used
-    if bool(empty.any()):
-        row = first + int(empty.nonzero()[0, -1])
-        raise UsageError(
-            f"rollout: row {row} of layer {layer} holds only zeros after fusing and discarding, so it cannot be made "
-            "to sum to 1; use fusion='mean', a residual above 0 or a smaller discard"
-        )
+    refuse_empty(empty, layer=layer, first=first)
     return mixed / total.masked_fill(total <= 0, 1.0)
+
+
+def refuse_empty(empty: "torch.Tensor", *, layer: int, first: int = 0) -> None:
+    """UsageError that names the layer and the first row, counted from `first`, that is `empty` (..., rows)."""
+    if bool(empty.any()):
+        raise UsageError(
+            f"rollout: row {first + int(empty.nonzero()[0, -1])} of layer {layer} holds only zeros after fusing and "
+            "discarding, so it cannot be made to sum to 1; use fusion='mean', a residual above 0 or a smaller discard"
+        )
 
 
 def check_maps(attention: "torch.Tensor") -> None:

@@ -6,7 +6,7 @@ Verdicts come from the record that holds them. No words: those are `veedor.repor
 from collections.abc import Sequence
 from typing import get_args
 
-from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Verdict, VerdictName
+from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Reliability, Verdict, VerdictName
 from veedor.report.dossier import (
     Absent,
     Counterfactual,
@@ -21,6 +21,7 @@ from veedor.report.dossier import (
     SignOff,
     SubjectSheet,
 )
+from veedor.report.faithfulness import unreliable
 from veedor.report.hypotheses import contrasts, counterfactual
 from veedor.report.limits import data_protection, limitations
 from veedor.report.pairs import Examples
@@ -40,15 +41,16 @@ def build_dossier(
     findings: Findings,
     verdict: Verdict,
     settings: Settings,
+    reliability: Reliability | None = None,
 ) -> Dossier:
-    """Gather one audit's evidence."""
+    """Gather one audit's evidence; `reliability` is None where the methods were not put to the test."""
     policy = build(Policy, verdict.policy, "verdict.policy")
     examples = Examples(evaluation, findings, attributions)
     swaps = counterfactual(findings, verdict, policy, examples)
     sheet, checks = data_sheet(evaluation), dataset_checks(evaluation.validation)
-    notes = [
-        note for record in (evaluation, decisions, attributions, findings, verdict) if record for note in record.notes
-    ]
+    records = (evaluation, decisions, attributions, reliability, findings, verdict)
+    notes = [note for record in records if record for note in record.notes]
+    validity = method_validity(findings, attributions, reliability, policy.concordance)
     return Dossier(
         subject=_subject(decisions),
         intended_use=IntendedUse(
@@ -62,10 +64,10 @@ def build_dossier(
         metrics=Metrics(
             group=group_rows(evaluation, decisions, findings),
             counterfactual=swaps,
-            attribution=contrasts(findings, attributions, policy),
+            attribution=contrasts(findings, attributions, policy, unreliable(validity)),
             intersectional=Absent(why_not="intersections_not_measured"),
         ),
-        method_validity=method_validity(findings, attributions, policy.concordance),
+        method_validity=validity,
         decision=decision(verdict, policy, swaps, settings.owner),
         ll144=Absent(why_not="no_data_about_people"),
         comparison=Absent(why_not="nothing_to_compare_with"),

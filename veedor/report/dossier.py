@@ -292,10 +292,17 @@ class Metrics(Frozen):
 
 
 class MethodSheet(Frozen):
-    """E09: one attribution method on this model, and how far it can be trusted."""
+    """E09: one attribution method on this model, and how far it can be trusted.
+
+    `unreliable`: marked by the rules that were fixed beforehand, with the codes of the reasons in `marks`; None where
+    that was not, or could not be, put to the test. `gap_share`: of its texts, with a completeness gap above tolerance.
+    """
 
     name: str
     refused: str | None
+    unreliable: bool | None = None
+    marks: tuple[str, ...] = ()
+    gap_share: float | None = None
     targeted: bool
     signed: bool
     options: dict[str, Any]
@@ -307,6 +314,47 @@ class MethodSheet(Frozen):
     flags: Count
 
 
+class FaithfulnessRow(Frozen):
+    """One metric of one method beside random and uniform scores; `low`, `high` bound the mean of (method − random)."""
+
+    method: str
+    operator: str  # how words were taken out; "" where none were
+    metric: str
+    estimate: float | None
+    random: float | None
+    uniform: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    n_texts: int
+    n_clusters: int
+    undefined: int
+    reason: str | None
+
+
+class AgreementRow(Frozen):
+    """How alike two methods rank words: rank correlations, mean over texts."""
+
+    first: str
+    second: str
+    kendall: float | None
+    spearman: float | None
+    texts: int
+
+
+class Faithfulness(Frozen):
+    """The methods put to the test on this model, on a sample of the explained rows; limits fixed beforehand."""
+
+    operators: tuple[str, ...]
+    level: float
+    cascade_limit: float
+    gap_limit: float
+    sample: Count  # rows, contexts, and of how many
+    forwards: int
+    rows: tuple[FaithfulnessRow, ...]
+    agreement: tuple[AgreementRow, ...]
+
+
 class MethodValidity(Frozen):
     """All methods asked for, and how many texts they explained."""
 
@@ -314,7 +362,7 @@ class MethodValidity(Frozen):
     methods: tuple[MethodSheet, ...]
     concordance_limit: float
     placebo_limit: float
-    faithfulness: Absent
+    faithfulness: Faithfulness | Absent
 
 
 class RulingRow(Frozen):

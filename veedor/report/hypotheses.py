@@ -4,7 +4,7 @@ Attribution contrasts stand beside the hypotheses as evidence of their own. They
 corroborated, where they rank words unlike the swaps do or see differences among ordinary words.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pandas as pd
 
@@ -73,17 +73,24 @@ _OF_FINDING = {
 }  # fmt: skip
 
 
-def contrasts(findings: Findings, attributions: Attributions | None, policy: Policy) -> tuple[AttributionContrast, ...]:
-    """All attribution contrasts, by method, each with its interval and its doubts."""
+def contrasts(
+    findings: Findings, attributions: Attributions | None, policy: Policy, unreliable: Collection[str] = ()
+) -> tuple[AttributionContrast, ...]:
+    """All attribution contrasts, by method, each with its interval and its doubts; `unreliable`: methods marked so."""
     methods = attributions.methods if attributions else {}
     own = [finding for finding in findings.findings if finding.metric == "attribution_contrast"]
-    return tuple(contrast(finding, methods.get(finding.method or "", {}), policy) for finding in own)
+    return tuple(
+        contrast(one, methods.get(one.method or "", {}), policy, marked=one.method in unreliable) for one in own
+    )
 
 
-def contrast(finding: Finding, declared: Mapping[str, object], policy: Policy) -> AttributionContrast:
-    """One attribution contrast; `declared` are the properties of its method."""
+def contrast(
+    finding: Finding, declared: Mapping[str, object], policy: Policy, *, marked: bool = False
+) -> AttributionContrast:
+    """One attribution contrast; `declared` are the properties of its method, `marked`: it is marked unreliable."""
     low, high = interval(finding, policy.alpha)
-    found = doubts(finding, policy.concordance) if finding.estimate is not None else ()
+    against = doubts(finding, policy.concordance) if finding.estimate is not None else ()
+    found = ("unreliable", *against) if marked and finding.estimate is not None else against
     method = finding.method or ""
     names = ("id", "scope", "axis", "group", "term", "units", "estimate", "standard_error", "df", "p")
     beside = ("n_templates", "n_terms", "n_controls", "placebo_rate", "concordance", "sign_agreement", "why_not")

@@ -80,6 +80,10 @@ class Paragraphs(Prose):
         counts = {name: sample.get(name, 0) for name in ("rows", "contexts")}
         return self.words.text("attribution_lead", limit=limit, **counts)
 
+    def trust(self) -> "Trust | None":
+        """How far the methods can be trusted on this model; None where that was not tested."""
+        return trust_of(self)
+
     def options(self, options: Mapping[str, Any]) -> str:
         """A method's options, as set."""
         return ", ".join(f"{name} = {self._option(value)}" for name, value in options.items())

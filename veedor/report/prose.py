@@ -4,7 +4,7 @@ The sentences themselves are in reports/words; here is which of them applies. Wh
 shown not to exist, or why a model does what it does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from veedor.report.dossier import AttributionContrast, Counterfactual, Dossier, Hypothesis, MethodValidity
 from veedor.report.language import Words, visible
@@ -20,6 +20,7 @@ class Prose:
         self.dossier, self.words = dossier, words
         self.swaps: Counterfactual = dossier.metrics.counterfactual
         self.validity: MethodValidity = dossier.method_validity
+        self.marked = {sheet.name for sheet in self.validity.methods if sheet.unreliable}
         self.names = dossier.datasets[0].group_names if dossier.datasets else {}
         self.digits = 2 if self.swaps.scale == "logit" else 3
 
@@ -247,8 +248,17 @@ class Prose:
     # Attribution
 
     def method(self, name: str) -> str:
-        """A method by name."""
+        """A method by name, and that it is marked unreliable on this model, where it is."""
+        plain = self.plain_method(name)
+        return self.words.say("marked", method=plain) if name in self.marked else plain
+
+    def plain_method(self, name: str) -> str:
+        """A method by name alone."""
         return self.words.code("method_names", name)
+
+    def marks(self, marks: Sequence[str]) -> str:
+        """Why a method is marked."""
+        return "; ".join(self.words.code("marks", mark) for mark in marks)
 
     def contrast(self, row: AttributionContrast) -> list[str]:
         """What a method's weights say, in words of salience where it knows no label, and what speaks against it."""
@@ -276,6 +286,7 @@ class Prose:
             "concordance": self.words.number(row.concordance, 2),
             "placebo": self.words.percent(row.placebo_rate),
             "limit": self.limit(self.validity.concordance_limit),
+            "why": self.marks(next((one.marks for one in self.validity.methods if one.name == row.method), ())),
             "placebo_limit": self.words.percent(self.validity.placebo_limit),
         }
         if row.doubts:

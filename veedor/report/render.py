@@ -21,7 +21,7 @@ from veedor.report.summary import summarise
 
 __all__ = ["project_root", "render_template", "write_manifest", "write_report"]
 
-RECORDS = ("evaluation", "decisions", "attributions", "findings", "verdict")
+RECORDS = ("evaluation", "decisions", "attributions", "reliability", "findings", "verdict")
 NOT_IN_MANIFEST = ("manifest.json", "provenance.json")
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from veedor.records import Attributions, Decisions, EvaluationSet, Findings, finite
+from veedor.records import Attributions, Decisions, EvaluationSet, Findings, Reliability, finite
 from veedor.report.dossier import (
-    Absent,
     Check,
     DatasetChecks,
     DataSheet,
@@ -20,6 +19,7 @@ from veedor.report.dossier import (
     MethodValidity,
     Quantiles,
 )
+from veedor.report.faithfulness import faithfulness
 from veedor.report.hypotheses import PLACEBO_LIMIT
 
 LEVELS = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
@@ -136,20 +136,26 @@ def _quantiles(evaluation: EvaluationSet, decisions: Decisions) -> dict[tuple[st
     return found
 
 
-def method_validity(findings: Findings, attributions: Attributions | None, concordance: float) -> MethodValidity:
+def method_validity(
+    findings: Findings, attributions: Attributions | None, reliability: Reliability | None, concordance: float
+) -> MethodValidity:
     """E09: what is known of each method's trustworthiness on this model."""
-    sheets = [] if attributions is None else [_method(name, findings, attributions) for name in attributions.methods]
+    names = () if attributions is None else tuple(attributions.methods)
+    sheets = [] if attributions is None else [_method(name, findings, attributions, reliability) for name in names]
     refused = [] if attributions is None else [_refused(name, why) for name, why in attributions.refused.items()]
     return MethodValidity(
         sample={} if attributions is None else attributions.sample,
         methods=tuple([*sheets, *refused]),
         concordance_limit=concordance,
         placebo_limit=PLACEBO_LIMIT,
-        faithfulness=Absent(why_not="faithfulness_not_measured"),
+        faithfulness=faithfulness(reliability),
     )
 
 
-def _method(name: str, findings: Findings, attributions: Attributions) -> MethodSheet:
+def _method(
+    name: str, findings: Findings, attributions: Attributions, reliability: Reliability | None
+) -> MethodSheet:
+    tested = None if reliability is None else reliability.methods.get(name)
     declared = attributions.methods[name]
     rows = attributions.rows[attributions.rows["method"] == name]
     gaps = rows["gap"].dropna().abs().astype(float)
@@ -160,6 +166,9 @@ def _method(name: str, findings: Findings, attributions: Attributions) -> Method
     return MethodSheet(
         name=name,
         refused=None,
+        unreliable=None if tested is None else tested.unreliable,
+        marks=() if tested is None else tested.marks,
+        gap_share=None if tested is None else tested.gap_share,
         targeted=bool(declared.get("targeted")),
         signed=bool(declared.get("signed")),
         options=dict(declared.get("options") or {}),
