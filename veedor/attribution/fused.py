@@ -28,7 +28,8 @@ def attended(layer: "LayerAttention") -> "tuple[torch.Tensor, torch.Tensor]":
     """The layer's output (b, heads, n, d), and the log of the sum of exp(scores) of every row, (b, heads, n)."""
     import torch
 
-    query, key, value = layer.queries(), layer.keys(), layer.values()
+    query, key, value = layer.query, layer.key, layer.value  # the kernel knows shared heads
+    assert query is not None and key is not None and value is not None  # as `fits` says
     kernel = getattr(torch.ops.aten, WITH_LOG_SUMS, None)
     if kernel is None or query.device.type != "cpu" or query.shape[-1] != value.shape[-1]:
         return layer.output(), log_sums(layer)
