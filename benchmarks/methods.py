@@ -5,6 +5,7 @@ best that can be got from it; its IG takes the steps that give our error. Scores
 """
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ def peers_of(
     eager = copy.deepcopy(subject.model)
     eager.set_attn_implementation("eager")
     samples = settings.smoothgrad.samples
-    size = float(subject.model.get_input_embeddings().weight.square().mean().sqrt())
+    size = float(subject.model.get_input_embeddings().weight.detach().square().mean().sqrt())
     deviation = settings.smoothgrad.noise * size  # one deviation for all texts is all that captum takes
     return {
         "gradient": partial(peers.saliency, subject),
@@ -98,6 +99,7 @@ def compare(subject: "Subject", encodings: "Sequence[Encoding]", *, steps: int) 
             kept["ours"] = [own.scores for own in explain(subject, encodings, 1, method=name)]
 
         mine = once(ours)
+        print(f"{name}: {mine:.1f} s", file=sys.stderr, flush=True)
         if peer is None:
             rows.append((name, mine, NO_PEER, "", "", "", ""))
             continue
