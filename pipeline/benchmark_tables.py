@@ -49,9 +49,10 @@ def print_scores(found: "Benchmark") -> None:
     heads = [f">{heading}" for heading, _, _ in told]
     print_table("mean over texts", ("method", *heads, ">2 seeds", ">asked"), rows)
     stdout().print(
-        "comp(rehensiveness), ins(ertion) area, tau with leave-one-out: more is better;\nsuff(iciency), del(etion) area, "
-        "infid(elity), max-sens(itivity), likeness to a model whose head or layers were drawn anew: less.\n*: scaled by "
-        "least squares. 2 seeds: Kendall's tau of words under two seeds. asked: model evaluations a text\n"
+        "comp(rehensiveness), ins(ertion) area, tau with leave-one-out: more is better;\n"
+        "suff(iciency), del(etion) area, infid(elity), max-sens(itivity), likeness to a model whose head or layers "
+        "were drawn anew: less.\n*: scaled by least squares. 2 seeds: Kendall's tau of words under two seeds. asked: model "
+        "evaluations a text\n"
     )
 
 

@@ -75,7 +75,7 @@ def challenge_metrics(reliability: Reliability) -> dict[str, float]:
     """
     rows = reliability.scores.to_dict("records")
     ids = ["/".join(str(row[key]) for key in ("method", "metric", "operator") if row[key]) for row in rows]
-    found = {}
+    found: dict[str, float] = {}
     for prefix, column in (("veedor.challenge", "estimate"), ("veedor.challenge_beyond_random", "difference")):
         found |= named(prefix, {key: row[column] for key, row in zip(ids, rows, strict=True)})
     marks = {name: None if of.unreliable is None else float(of.unreliable) for name, of in reliability.methods.items()}

@@ -29,6 +29,7 @@ def print_audit(result: "AuditResult") -> None:
     """Verdict, failures, files, MLflow run and next command."""
     decisions = record_of(result.folder, "decisions")
     print_verdict(result.verdict, decisions)
+    print_unreliable(record_of(result.folder, "reliability"))
     console = stdout()
     for name in sorted(result.report.files):
         if name.startswith("report.") or name == "summary.md":
@@ -40,6 +41,18 @@ def print_audit(result: "AuditResult") -> None:
     if result.log_error:
         outcome = "FAIL, and the audit was not logged" if result.verdict.overall == "FAIL" else "not logged"
         say(f"veedor: {outcome}: {result.log_error}")
+
+
+def print_unreliable(reliability: dict[str, Any]) -> None:
+    """The attribution methods that are marked on this model, a line each, with the reasons."""
+    from veedor.report import project_root
+    from veedor.report.language import read_words
+
+    marked = {name: of for name, of in reliability["methods"].items() if of["unreliable"]}
+    words = read_words(project_root() / "reports" / "words", "en") if marked else None
+    for name, of in marked.items():
+        why = "; ".join(words.code("marks", mark) for mark in of["marks"]) if words else ""
+        stdout().print(f"UNRELIABLE on this model: {name}: {why}")
 
 
 def print_verdict(verdict: "Verdict", decisions: dict[str, Any]) -> None:

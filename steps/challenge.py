@@ -45,9 +45,12 @@ def challenge(
     exam = examine(question_of(drawn, decisions, subject, settings, progress), list(drawn["text"]), scores)
     exam = replace(exam, clusters=dict(enumerate(drawn["template"])), ids=tuple(drawn["id"]))
     sheets = {name: sheet(name, exam, gap_share(attributions.rows, name, settings), settings) for name in names}
+    marked = [Note(code="method_unreliable", values={"method": name}) for name in names if sheets[name].unreliable]
     counts = {"rows": len(drawn), "of": len(explained), "contexts": int(drawn["template"].nunique())}
     sampled = Note(code="challenge_sample", values=counts)
-    return record(decisions.target, decisions.score_function, sheets, exam, settings, notes=(sampled, *exam.notes))
+    return record(
+        decisions.target, decisions.score_function, sheets, exam, settings, notes=(sampled, *exam.notes, *marked)
+    )
 
 
 def draw(rows: pd.DataFrame, number: int, *, seed: int) -> pd.DataFrame:

@@ -81,7 +81,7 @@ def test_a_network_too_wide_for_all_of_its_edges_is_thinned_and_gives_the_same_f
     """40 tokens: the thinned network is in use; where it falls short of the bound the whole one is asked."""
     attention = stack(4, 40, sharp=5.0, seed=9, heads=1)
     widths = widths_of(attention, 0.1)
-    assert np.count_nonzero(thinned(widths, 3)) < np.count_nonzero(widths)
+    assert np.count_nonzero(thinned(widths, 3, 4)) < np.count_nonzero(widths)
     network = networkx.DiGraph()
     for number, layer in enumerate(widths):
         for i, j in zip(*np.nonzero(layer), strict=True):

@@ -72,6 +72,16 @@ def contexts() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["finding", "context", "difference", "n_rows"])
 
 
+def challenged() -> pd.DataFrame:
+    """What one method got beside chance, and one metric that could not be measured."""
+    rows: list[tuple[object, ...]] = [
+        ("rollout", "mask", "comprehensiveness", 0.3, 0.2, 0.1, 0.1, -0.1, 0.3, 48, 12, 0, None),
+        ("rollout", "", "randomised_head", None, None, None, None, None, None, 0, 0, 48, "no_target"),
+    ]
+    columns = "method operator metric estimate random uniform difference low high n_texts n_clusters undefined reason"
+    return pd.DataFrame(rows, columns=columns.split())
+
+
 CALLS: list[str] = []
 
 

@@ -12,8 +12,17 @@ from pipeline import provenance
 from pipeline.folder import write_settings
 from pipeline.store import register_classifier
 from pipeline.tracking import default_tracking_uri, sqlite_file
-from tests.pipeline.by_hand import card, contexts, effects, finding, ruling
-from veedor.records import Attributions, Decisions, EvaluationSet, Findings, SubjectCard, Verdict
+from tests.pipeline.by_hand import card, challenged, contexts, effects, finding, ruling
+from veedor.records import (
+    Attributions,
+    Decisions,
+    EvaluationSet,
+    Findings,
+    MethodReliability,
+    Reliability,
+    SubjectCard,
+    Verdict,
+)
 from veedor.report.render import write_manifest
 from veedor.settings import Policy, Settings
 
@@ -110,6 +119,19 @@ def finished_audit(tmp_path: Path) -> Callable[..., Path]:
         Attributions(target="bad", score_function="log-odds of the target", methods={}, rows=rows).save(
             folder / "attributions"
         )
+        Reliability(
+            target="bad",
+            score_function="log-odds of the target",
+            operators=("mask", "delete"),
+            level=0.95,
+            cascade_limit=0.5,
+            gap_limit=0.05,
+            methods={"rollout": MethodReliability(unreliable=True, marks=("not_beyond_random",), targeted=False)},
+            forwards=100,
+            scores=challenged(),
+            values=rows,
+            agreement=rows.head(0),
+        ).save(folder / "reliability")
         findings = (
             finding("group/age/older", 1.5),
             finding("group/religion/muslim", None),

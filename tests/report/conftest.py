@@ -18,7 +18,8 @@ LANGUAGES = ("en", "es")
 
 def dossier_of(**options: Any) -> Dossier:
     made = sample(**options)
-    return build_dossier(made.evaluation, made.decisions, made.attributions, made.findings, made.verdict, made.settings)
+    records = (made.evaluation, made.decisions, made.attributions, made.findings, made.verdict)
+    return build_dossier(*records, made.settings, made.reliability)
 
 
 def words_of(language: str) -> Words:

@@ -19,7 +19,9 @@ from veedor.records import (
     EvaluationSet,
     Finding,
     Findings,
+    MethodReliability,
     Note,
+    Reliability,
     SubjectCard,
     Verdict,
 )
@@ -100,6 +102,7 @@ class Sample:
     evaluation: EvaluationSet
     decisions: Decisions
     attributions: Attributions
+    reliability: Reliability
     findings: Findings
     verdict: Verdict
     settings: Settings
@@ -124,6 +127,7 @@ def sample(*, hostile: bool = False, policy: str = "{}", scale: float = 1.0) -> 
         evaluation=_evaluation(rows, hostile),
         decisions=_decisions(rows, margins, hostile),
         attributions=_attributions(rows, hostile),
+        reliability=_reliability(hostile),
         findings=findings,
         verdict=decide(findings, settings.policy, today=date(2026, 11, 30)),
         settings=settings,
@@ -406,6 +410,57 @@ def _attributions(rows: pd.DataFrame, hostile: bool) -> Attributions:
         notes=(Note(code="attribution_sample", values={"rows": len(rows), "available": len(rows), "contexts": 14, "forms": 14, "terms": 78, "controls": 26}),),
         rows=pd.DataFrame(table),
     )  # fmt: skip
+
+
+# comprehensiveness by mask and by delete, sufficiency by both, tau, max-sensitivity, head anew, all anew
+TESTED: dict[str, tuple[float | None, ...]] = {
+    "rollout": (0.21, 0.14, 0.31, 0.22, 0.18, 0.004, None, 0.22),
+    "integrated_gradients": (0.62, 0.49, 0.02, -0.01, 0.52, 0.016, 0.61, 0.12),
+    "occlusion": (0.58, 0.44, 0.03, -0.02, 1.0, None, 0.44, 0.09),
+}
+
+
+def _reliability(hostile: bool) -> Reliability:
+    """Rollout hardly beats chance (.17 by mask, .12 by delete); the others do."""
+    lines = []
+    for method, own in TESTED.items():
+        chance = {"comprehensiveness": (0.17, 0.12), "sufficiency": (0.38, 0.27)}
+        cells = list(zip(("comprehensiveness",) * 2 + ("sufficiency",) * 2, ("mask", "delete") * 2, own[:4], strict=True))
+        single = ("tau_leave_one_out", "max_sensitivity", "randomised_head", "randomised_all")
+        cells += list(zip(single, ("mask", "", "", ""), own[4:], strict=True))
+        for metric, operator, value in cells:
+            at_random = chance[metric][operator == "delete"] if metric in chance else 0.01
+            lines.append(_tested(method, metric, operator, value, at_random))
+    methods = {
+        "rollout": MethodReliability(unreliable=True, marks=("not_beyond_random",), targeted=False),
+        "integrated_gradients": MethodReliability(unreliable=False, targeted=True, gap_share=0.0),
+        "occlusion": MethodReliability(unreliable=False, targeted=True),
+    }
+    agreement = pd.DataFrame(
+        [("rollout", "integrated_gradients", 0.22, 0.28, 48), ("rollout", "occlusion", 0.26, 0.33, 48),
+         ("integrated_gradients", "occlusion", 0.59, 0.7, 48)],
+        columns=["first", "second", "kendall", "spearman", "texts"],
+    )  # fmt: skip
+    return Reliability(
+        target=label(hostile), score_function="log-odds of the target", operators=("mask", "delete"), level=0.95,
+        cascade_limit=0.5, gap_limit=0.05, methods=methods, forwards=9000,
+        notes=(
+            Note(code="challenge_sample", values={"rows": 48, "of": 1456, "contexts": 14}),
+            Note(code="method_unreliable", values={"method": "rollout"}),
+        ),
+        scores=pd.DataFrame(lines), values=pd.DataFrame({"id": []}), agreement=agreement,
+    )  # fmt: skip
+
+
+def _tested(method: str, metric: str, operator: str, value: float | None, chance: float) -> dict[str, object]:
+    difference = None if value is None else value - chance
+    bounds = (None, None) if difference is None else (difference - 0.09, difference + 0.09)
+    return {
+        "method": method, "operator": operator, "metric": metric, "estimate": value,
+        "random": None if value is None else chance, "uniform": None if value is None else chance + 0.01, "difference": difference,
+        "low": bounds[0], "high": bounds[1], "n_texts": 0 if value is None else 48, "n_clusters": 0 if value is None else 14,
+        "undefined": 48 if value is None else 0, "reason": "not_moved" if value is None else None,
+    }  # fmt: skip
 
 
 def _explained(

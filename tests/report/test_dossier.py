@@ -9,8 +9,8 @@ import pytest
 from tests.report.conftest import dossier_of
 from tests.report.sample import PROVENANCE, sample
 from veedor.records import Note
-from veedor.report import Dossier, project_root
-from veedor.report.dossier import schema
+from veedor.report import Dossier, build_dossier, project_root
+from veedor.report.dossier import Absent, Faithfulness, schema
 from veedor.report.practical import practical
 
 EVIDENCE = {
@@ -110,7 +110,7 @@ def test_strips_are_scaled_to_the_largest_weight_of_the_pair(dossier: Dossier):
 def test_attribution_below_the_policys_concordance_or_with_false_alarms_is_not_corroborated(dossier: Dossier):
     doubts = {row.method: row.doubts for row in dossier.metrics.attribution}
     assert doubts == {
-        "rollout": ("concordance_low", "placebo_high"),
+        "rollout": ("unreliable", "concordance_low", "placebo_high"),
         "integrated_gradients": (),
         "occlusion": (),
     }
@@ -180,3 +180,25 @@ def test_an_audit_without_attribution_or_validation_still_has_a_dossier():
     assert told.dataset_checks.success is None
     assert told.dataset_checks.why_not == "not_validated"
     assert "set_not_validated" in {note.code for note in told.limitations.emphasis}
+
+
+def test_what_the_methods_got_beside_chance_and_their_marks_are_in_the_dossier(dossier: Dossier):
+    validity = dossier.method_validity
+    marks = {sheet.name: (sheet.unreliable, sheet.marks) for sheet in validity.methods}
+    assert marks["rollout"] == (True, ("not_beyond_random",)) and marks["occlusion"] == (False, ())
+    assert isinstance(validity.faithfulness, Faithfulness)
+    found = {(row.method, row.metric, row.operator): row for row in validity.faithfulness.rows}
+    own = found["integrated_gradients", "comprehensiveness", "mask"]
+    assert (own.estimate, own.random) == (0.62, 0.17) and own.low is not None and own.low > 0
+    assert found["rollout", "randomised_head", ""].estimate is None
+    assert found["rollout", "randomised_head", ""].reason == "not_moved"
+
+
+def test_methods_that_were_not_tested_are_absent_and_unmarked():
+    made = sample()
+    dossier = build_dossier(
+        made.evaluation, made.decisions, made.attributions, made.findings, made.verdict, made.settings
+    )
+    assert isinstance(dossier.method_validity.faithfulness, Absent)
+    assert {sheet.unreliable for sheet in dossier.method_validity.methods} == {None}
+    assert all("unreliable" not in row.doubts for row in dossier.metrics.attribution)

@@ -7,35 +7,35 @@ that others could not: a thinned network is asked first, and the whole one only 
 import numpy as np
 
 SCALE = 2**28  # rounding moves the smallest cut by at most 2^-29 an edge
-WIDEST_KEPT = 8  # edges that a thinned network keeps of each node's, in and out
+THINNED = (4, 16)  # edges that a thinned network keeps of each node's, in and out: the sparsest is asked first
 NEAR = 3e-7  # a flow of a part of the network that comes so near the bound is the largest flow of the whole
 
 
 def settle(widths: np.ndarray, row: int, sinks: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Maximum flow from output `row` to each of these inputs, (sinks,); `high` (sinks,) is at least as large."""
     flows = high.copy()
-    thin = RowNetwork(thinned(widths, row), row)
-    whole = None
-    for at, sink in enumerate(sinks):
-        if high[at] - thin.flow_to(int(sink)) <= NEAR:
-            continue  # between this flow and the cut there is no room: the cut is exact
-        whole = RowNetwork(widths, row) if whole is None else whole
-        flows[at] = min(whole.flow_to(int(sink)), high[at])
+    left = np.arange(len(sinks))
+    for kept in THINNED:
+        if len(left) and 4 * kept < widths.shape[-1]:
+            network = RowNetwork(thinned(widths, row, kept), row)
+            found = np.array([network.flow_to(int(sink)) for sink in sinks[left]])
+            left = left[high[left] - found > NEAR]  # for the others, no room is left between this flow and the cut
+    if len(left):
+        network = RowNetwork(widths, row)
+        flows[left] = [min(network.flow_to(int(sinks[at])), high[at]) for at in left]
     return flows
 
 
-def thinned(widths: np.ndarray, row: int) -> np.ndarray:
-    """The same network with the widest edges of each node only; the two steps next to the input stay whole."""
+def thinned(widths: np.ndarray, row: int, kept: int) -> np.ndarray:
+    """The same network with so many of the widest edges of each node; the two steps next to the input stay whole."""
     n = widths.shape[-1]
-    if n <= 4 * WIDEST_KEPT:
-        return widths
-    kept = widths.copy()
+    found = widths.copy()
     own = np.eye(n, dtype=bool)
-    for layer in kept[2:]:
+    for layer in found[2:]:
         others = np.where(own, 0.0, layer)
-        out, into = (np.partition(others, n - WIDEST_KEPT, axis=axis).take([n - WIDEST_KEPT], axis) for axis in (1, 0))
+        out, into = (np.partition(others, n - kept, axis=axis).take([n - kept], axis) for axis in (1, 0))
         layer[(others < out) & (others < into) & ~own & (np.arange(n) != row)[:, None]] = 0.0
-    return kept
+    return found
 
 
 class RowNetwork:

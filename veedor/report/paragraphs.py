@@ -9,6 +9,7 @@ from typing import Any
 from veedor.report.dossier import Absent, AttributionContrast, Hypothesis
 from veedor.report.language import visible
 from veedor.report.prose import Prose
+from veedor.report.trust import Trust, trust_of
 
 
 class Paragraphs(Prose):
@@ -80,7 +81,7 @@ class Paragraphs(Prose):
         counts = {name: sample.get(name, 0) for name in ("rows", "contexts")}
         return self.words.text("attribution_lead", limit=limit, **counts)
 
-    def trust(self) -> "Trust | None":
+    def trust(self) -> Trust | None:
         """How far the methods can be trusted on this model; None where that was not tested."""
         return trust_of(self)
 
@@ -127,7 +128,7 @@ class Paragraphs(Prose):
             "comparison": dossier.comparison,
             "schedule": dossier.schedule,
         }
-        return [(self.words.code("absent", name), part) for name, part in parts.items() if part.value is None]
+        return [(self.words.code("absent", name), part) for name, part in parts.items() if isinstance(part, Absent)]
 
     def provenance(self, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
         """When, where and with what; only what provenance.json holds."""

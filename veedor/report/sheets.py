@@ -152,9 +152,7 @@ def method_validity(
     )
 
 
-def _method(
-    name: str, findings: Findings, attributions: Attributions, reliability: Reliability | None
-) -> MethodSheet:
+def _method(name: str, findings: Findings, attributions: Attributions, reliability: Reliability | None) -> MethodSheet:
     tested = None if reliability is None else reliability.methods.get(name)
     declared = attributions.methods[name]
     rows = attributions.rows[attributions.rows["method"] == name]

@@ -31,8 +31,17 @@ def summarise(dossier: Dossier, words: Words) -> str:
         *(f"- {ui[label]}: {value}" for label, value in facts.items()),
         "",
         *_table(failing, prose),
+        *_marked(prose),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _marked(prose: Paragraphs) -> list[str]:
+    """The methods that are marked unreliable on this model, and why."""
+    marked = [sheet for sheet in prose.validity.methods if sheet.unreliable]
+    ui = prose.words["ui"]
+    told = [f"- {plain(prose.plain_method(one.name))}: {plain(prose.marks(one.marks))}" for one in marked]
+    return ["", f"**{plain(ui['trust'])}: {plain(ui['trust_marked'])}**", "", *told] if told else []
 
 
 def _table(rows: list[Hypothesis], prose: Paragraphs) -> list[str]:

@@ -107,9 +107,7 @@ def _plain(prose: Prose, row: FaithfulnessRow | None) -> str:
 
 def _agreement(prose: Prose, tested: Faithfulness) -> str:
     """Each pair of methods with its tau, the most alike first."""
-    pairs = sorted(
-        (row for row in tested.agreement if row.kendall is not None), key=lambda row: -(row.kendall or 0.0)
-    )
+    pairs = sorted((row for row in tested.agreement if row.kendall is not None), key=lambda row: -(row.kendall or 0.0))
     told: Iterable[str] = (
         prose.words.text(
             "trust_pair",
