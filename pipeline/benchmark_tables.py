@@ -51,8 +51,8 @@ def print_scores(found: "Benchmark") -> None:
     stdout().print(
         "comp(rehensiveness), ins(ertion) area, tau with leave-one-out: more is better;\n"
         "suff(iciency), del(etion) area, infid(elity), max-sens(itivity), likeness to a model whose head or layers "
-        "were drawn anew: less.\n*: scaled by least squares. 2 seeds: Kendall's tau of words under two seeds. asked: model "
-        "evaluations a text\n"
+        "were drawn anew: less.\n*: scaled by least squares. 2 seeds: Kendall's tau of words under two seeds. asked: "
+        "model evaluations a text\n"
     )
 
 

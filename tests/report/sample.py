@@ -425,7 +425,9 @@ def _reliability(hostile: bool) -> Reliability:
     lines = []
     for method, own in TESTED.items():
         chance = {"comprehensiveness": (0.17, 0.12), "sufficiency": (0.38, 0.27)}
-        cells = list(zip(("comprehensiveness",) * 2 + ("sufficiency",) * 2, ("mask", "delete") * 2, own[:4], strict=True))
+        cells = list(
+            zip(("comprehensiveness",) * 2 + ("sufficiency",) * 2, ("mask", "delete") * 2, own[:4], strict=True)
+        )
         single = ("tau_leave_one_out", "max_sensitivity", "randomised_head", "randomised_all")
         cells += list(zip(single, ("mask", "", "", ""), own[4:], strict=True))
         for metric, operator, value in cells:
