@@ -27,8 +27,9 @@ def assert_same(first, second, method):
         assert np.abs(one - other).max() <= TOLERANCE.get(method, 1e-5) * np.abs(one).max() + ROUNDING
 
 
-PUBLISHED = """attention rollout attention_flow norm_rollout alti value_zeroing attention_gradient grad_cam gradient input_x_gradient
-smoothgrad integrated_gradients qkv_gradient attn_lrp cp_lrp occlusion kernel_shap lime random""".split()
+PUBLISHED = """attention rollout attention_flow norm_rollout alti value_zeroing attention_gradient grad_cam gradient
+input_x_gradient smoothgrad integrated_gradients
+qkv_gradient attn_lrp cp_lrp occlusion kernel_shap lime random""".split()
 BLIND = {"attention", "rollout", "attention_flow", "norm_rollout", "alti", "value_zeroing", "random"}
 SIGNED = {"input_x_gradient", "integrated_gradients", "attn_lrp", "cp_lrp", "occlusion", "kernel_shap", "lime"}
 
