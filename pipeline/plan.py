@@ -37,6 +37,20 @@ class Step:
         return found
 
 
+METHOD_OPTIONS = (
+    "rollout",
+    "attention",
+    "attention_flow",
+    "integrated_gradients",
+    "smoothgrad",
+    "grad_cam",
+    "qkv_gradient",
+    "occlusion",
+    "kernel_shap",
+    "lime",
+)
+"""Settings of single methods: whoever runs methods depends on them."""
+
 PLAN = (
     Step(
         "steps.collect:collect",
@@ -63,9 +77,8 @@ PLAN = (
             "seed",
             "batch_size",
             "threads",
-            "rollout",
-            "integrated_gradients",
-            "occlusion",
+            "words",
+            *METHOD_OPTIONS,
             "policy.scale",
         ),
     ),
@@ -80,7 +93,8 @@ PLAN = (
             "seed",
             "batch_size",
             "threads",
-            "integrated_gradients.tolerance",
+            "words",
+            *METHOD_OPTIONS,
             "policy.scale",
         ),
     ),

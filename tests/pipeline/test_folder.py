@@ -148,5 +148,5 @@ def test_every_step_of_the_plan_takes_what_the_plan_gives_it() -> None:
 
 
 def test_origins_tell_the_audited_model_apart() -> None:
-    assert set(RECORDS) == {"evaluation", "decisions", "attributions", "findings", "verdict"}
+    assert set(RECORDS) == {"evaluation", "decisions", "attributions", "reliability", "findings", "verdict"}
     assert origins(COLLECT, Desk(Path(), Settings(), {"subject_language": None}))["veedor"]

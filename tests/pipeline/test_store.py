@@ -58,7 +58,7 @@ def test_a_run_holds_parameters_metrics_tags_the_dataset_and_every_file(finished
     [dataset] = run.inputs.dataset_inputs
     assert {tag.key: tag.value for tag in dataset.tags}["sha256"] == "d" * 64
     held = {artifact.path for artifact in client.list_artifacts(logged.run_id)}
-    records = {"evaluation", "decisions", "attributions", "findings", "verdict"}
+    records = {"evaluation", "decisions", "attributions", "reliability", "findings", "verdict"}
     assert held == records | {"settings.yaml", "summary.md", "manifest.json", "provenance.json"}
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from veedor.errors import SubjectError, UsageError, unknown
-from veedor.subjects.encoding import Encoding, Span
+from veedor.subjects.encoding import Encoding
+from veedor.subjects.words import Span
 
 if TYPE_CHECKING:
     import torch
