@@ -40,8 +40,10 @@ def test_the_answer_at_a_moved_point_is_another_one_but_the_same_alone_and_in_a_
     still = answer(question(subject, method))
     moved = answer(question(subject, method, SMALL))
     alone = answer(question(subject, method, SMALL, batch_size=1))
+    assert any(own.scores.any() for own in moved)
     for one, other, single in zip(still, moved, alone, strict=True):
-        if len(one.scores) > 1:
+        clamped_away = method == "grad_cam" and not one.scores.any() and not other.scores.any()
+        if len(one.scores) > 1 and not clamped_away:
             assert np.abs(one.scores - other.scores).max() > 1e-5 * np.abs(one.scores).max()
         close = 0.01 if method == "integrated_gradients" else 1e-5
         assert np.abs(other.scores - single.scores).max() <= close * np.abs(other.scores).max() + 1e-6
