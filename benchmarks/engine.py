@@ -56,14 +56,13 @@ def rollout(args: argparse.Namespace) -> None:
         ways: dict[str, Callable[[], object]] = {
             "plain": lambda s=subject, e=encodings: plain(s, e),
             "rows": lambda s=subject, e=encodings: rows(s, e),
-            "columns": lambda s=subject, e=encodings: columns(s, e),
         }
         seconds = seconds_of(ways, repeats=args.repeats)
         memory = {way: memory_of(way, str(tokens)) for way in ways}
         kept = 2 * 12 * 768 * tokens * 4 / 2**20
         found.extend(
             (way, f"1 × {tokens}", seconds[way] / seconds["plain"], memory[way], 1.2 * memory["plain"] + kept + 20)
-            for way in ("rows", "columns")
+            for way in ("rows",)
         )
     subject = given.random_encoder()
     encodings = subject.encode(given.random_texts(256, 16, 64))
@@ -71,12 +70,11 @@ def rollout(args: argparse.Namespace) -> None:
         {
             "plain": lambda: plain(subject, encodings),
             "rows": lambda: rows(subject, encodings),
-            "columns": lambda: columns(subject, encodings),
         },
         repeats=args.repeats,
     )
-    found.extend((way, "256 × 16-64", seconds[way] / seconds["plain"], "", "") for way in ("rows", "columns"))
-    found.extend((way, f"1 × {LONG}", "", memory_of(way, str(LONG)), "2,048") for way in ("rows", "columns"))
+    found.extend((way, "256 × 16-64", seconds[way] / seconds["plain"], "", "") for way in ("rows",))
+    found.extend((way, f"1 × {LONG}", "", memory_of(way, str(LONG)), "2,048") for way in ("rows",))
     table(
         "Rollout, 12 layers × 768",
         ("what", "texts × tokens", "time / plain forward", "MiB over the model", "allowed MiB"),
@@ -84,17 +82,12 @@ def rollout(args: argparse.Namespace) -> None:
     )
 
 
-def columns(subject: Subject, encodings: "list[Encoding]") -> None:
-    """Rollout of the third token, seen from every output."""
-    raise NotImplementedError
-
-
 def memory(args: argparse.Namespace) -> None:
     """Peak MiB over the model for one way and length: called in a process of its own."""
     tokens = int(args.tokens)
     subject = given.random_encoder(window=tokens)
     encodings = subject.encode(given.random_texts(1, tokens, tokens))
-    ways = {"plain": plain, "rows": rows, "columns": columns}
+    ways = {"plain": plain, "rows": rows}
     plain(subject, subject.encode(given.random_texts(1, 64, 64)))
     ways[args.way](subject, subject.encode(given.random_texts(1, 64, 64)))
     print(json.dumps(peak_over(lambda: ways[args.way](subject, encodings))))
