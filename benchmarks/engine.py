@@ -25,7 +25,7 @@ import torch  # noqa: E402
 from benchmarks import integrated, peers  # noqa: E402
 from benchmarks import texts as given  # noqa: E402
 from benchmarks.timing import memory_of, once, peak_over, seconds_of, table  # noqa: E402
-from veedor.attribution import explain  # noqa: E402
+from veedor.attribution import Question, explain, reach  # noqa: E402
 from veedor.subjects import Subject  # noqa: E402
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ def rows(subject: Subject, encodings: "list[Encoding]") -> None:
     explain(subject, encodings, 1, method="rollout")
 
 
+def columns(subject: Subject, encodings: "list[Encoding]") -> None:
+    """What one word of each text reaches: rollout's columns."""
+    reach(Question(subject, encodings, 1, "rollout"), [[1, 2]] * len(encodings))
+
+
 def rollout(args: argparse.Namespace) -> None:
     """Rollout on a 12-layer, 768-wide encoder: seconds and memory over a plain forward pass."""
     found: list[tuple[object, ...]] = []
@@ -56,13 +61,14 @@ def rollout(args: argparse.Namespace) -> None:
         ways: dict[str, Callable[[], object]] = {
             "plain": lambda s=subject, e=encodings: plain(s, e),
             "rows": lambda s=subject, e=encodings: rows(s, e),
+            "columns": lambda s=subject, e=encodings: columns(s, e),
         }
         seconds = seconds_of(ways, repeats=args.repeats)
         memory = {way: memory_of(way, str(tokens)) for way in ways}
         kept = 2 * 12 * 768 * tokens * 4 / 2**20
         found.extend(
             (way, f"1 × {tokens}", seconds[way] / seconds["plain"], memory[way], 1.2 * memory["plain"] + kept + 20)
-            for way in ("rows",)
+            for way in ("rows", "columns")
         )
     subject = given.random_encoder()
     encodings = subject.encode(given.random_texts(256, 16, 64))
@@ -70,11 +76,12 @@ def rollout(args: argparse.Namespace) -> None:
         {
             "plain": lambda: plain(subject, encodings),
             "rows": lambda: rows(subject, encodings),
+            "columns": lambda: columns(subject, encodings),
         },
         repeats=args.repeats,
     )
-    found.extend((way, "256 × 16-64", seconds[way] / seconds["plain"], "", "") for way in ("rows",))
-    found.extend((way, f"1 × {LONG}", "", memory_of(way, str(LONG)), "2,048") for way in ("rows",))
+    found.extend((way, "256 × 16-64", seconds[way] / seconds["plain"], "", "") for way in ("rows", "columns"))
+    found.extend((way, f"1 × {LONG}", "", memory_of(way, str(LONG)), "2,048") for way in ("rows", "columns"))
     table(
         "Rollout, 12 layers × 768",
         ("what", "texts × tokens", "time / plain forward", "MiB over the model", "allowed MiB"),
@@ -87,7 +94,7 @@ def memory(args: argparse.Namespace) -> None:
     tokens = int(args.tokens)
     subject = given.random_encoder(window=tokens)
     encodings = subject.encode(given.random_texts(1, tokens, tokens))
-    ways = {"plain": plain, "rows": rows}
+    ways = {"plain": plain, "rows": rows, "columns": columns}
     plain(subject, subject.encode(given.random_texts(1, 64, 64)))
     ways[args.way](subject, subject.encode(given.random_texts(1, 64, 64)))
     print(json.dumps(peak_over(lambda: ways[args.way](subject, encodings))))
@@ -160,7 +167,6 @@ def maps_of(tokens: int) -> np.ndarray:
 def backward(args: argparse.Namespace) -> None:
     """The gradient family from one backward pass, and relevance propagation, over a plain forward pass."""
     from veedor.attribution.gradient_family import gradient_family
-    from veedor.attribution.question import Question
 
     subject = given.random_encoder()
     found: list[tuple[object, ...]] = []

@@ -3,6 +3,7 @@
 `METHODS` is the contents page. Attributions are evidence for a reader, never a verdict: the term-swap effect is that.
 """
 
+from veedor.attribution.column_form import Reached, reach, reach_of_spans
 from veedor.attribution.methods import METHODS, Method, answer, attribute, attributions, explain
 from veedor.attribution.question import Jitter, Question, Scored, UnsupportedModelError
 from veedor.attribution.result import Attribution, span_score
@@ -13,11 +14,14 @@ __all__ = [
     "Jitter",
     "Method",
     "Question",
+    "Reached",
     "Scored",
     "UnsupportedModelError",
     "answer",
     "attribute",
     "attributions",
     "explain",
+    "reach",
+    "reach_of_spans",
     "span_score",
 ]

@@ -44,6 +44,15 @@ class Course:
             )
         return first, last
 
+    def heads_of(self, by_head: "torch.Tensor", *, top: bool) -> "torch.Tensor":
+        """All heads of (b, heads, ...), or the one that was asked for where this is the last layer, `top`."""
+        head = self.head
+        if head is None or not top:
+            return by_head
+        if not 0 <= head < by_head.shape[1]:
+            raise UsageError(f"rollout: head {head} of {by_head.shape[1]}; expected 0 to {by_head.shape[1] - 1}")
+        return by_head[:, head : head + 1]
+
 
 class RowStream:
     """Collects the layers of one forward pass at a time, and sends row weights down through them."""
@@ -113,13 +122,7 @@ class RowStream:
         return not bool(layer.observed.triu(1).any())
 
     def _chosen(self, layer: "LayerAttention", by_head: "torch.Tensor") -> "torch.Tensor":
-        """All heads of (b, heads, ...), or the one that was asked for where this is the last layer."""
-        head = self.course.head
-        if head is None or layer.index != self.last:
-            return by_head
-        if not 0 <= head < by_head.shape[1]:
-            raise UsageError(f"rollout: head {head} of {by_head.shape[1]}; expected 0 to {by_head.shape[1] - 1}")
-        return by_head[:, head : head + 1]
+        return self.course.heads_of(by_head, top=layer.index == self.last)
 
     def _own_head(self, layer: "LayerAttention") -> "LayerAttention":
         """The layer without its values, narrowed to the one head where one was asked for."""
