@@ -36,7 +36,9 @@ def log_entropy(logs: np.ndarray) -> float:
     top = logs.max()
     if not np.isfinite(top):
         raise UsageError(f"entropy: the largest logarithm is {top}, expected a finite one")
+    largest = int(logs.argmax())
     scaled = np.exp(logs - top)
-    total = scaled.sum()
     inside = np.where(scaled > 0, logs - top, 0.0)
-    return float(abs(np.log(total) - (scaled * inside).sum() / total))
+    scaled[largest] = 0.0  # its share of the total is 1, and 1 + 1e-20 would be lost outside log1p
+    rest = scaled.sum()
+    return float(abs(np.log1p(rest) - (scaled * inside).sum() / (1 + rest)))
