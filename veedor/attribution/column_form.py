@@ -173,15 +173,10 @@ def indicators(batch: "Batch", positions: Sequence[Sequence[int]]) -> "torch.Ten
 def linear_course(question: Question) -> Course:
     """The course that the rollout settings ask for; UsageError where it is not linear or has a reference.
 
-    UnsupportedModelError where encoder and decoder attend to each other: there is no one chain of layers.
+    UnsupportedModelError as `require_one_stack`.
     """
     options = question.settings.rollout
-    if question.subject.model.config.is_encoder_decoder:
-        raise UnsupportedModelError(
-            f"{question.subject.name} is an encoder-decoder, whose layers are no one chain; choose a method without "
-            "attention: occlusion, integrated_gradients",
-            code="encoder_decoder",
-        )
+    require_one_stack(question)
     for name, value, wanted in (
         ("fusion", options.fusion, "mean"),
         ("discard", options.discard, 0.0),
@@ -194,6 +189,17 @@ def linear_course(question: Question) -> Course:
                 "through layer by layer; leave it out, or read rows with method='rollout'"
             )
     return Course(Mixing(residual=options.residual), *options.layers, options.head)
+
+
+def require_one_stack(question: Question) -> None:
+    """UnsupportedModelError where an encoder and a decoder attend to each other: their layers are no one chain."""
+    name = question.subject.name
+    if question.subject.model.config.is_encoder_decoder:
+        raise UnsupportedModelError(
+            f"{name} is an encoder-decoder, whose layers are no one chain; choose a method without attention: "
+            "occlusion, integrated_gradients",
+            code="encoder_decoder",
+        )
 
 
 def _check(question: Question, positions: Sequence[Sequence[int]]) -> None:
