@@ -145,6 +145,17 @@ def test_no_pass_holds_more_rows_than_a_batch_however_many_nodes_are_asked_for(s
     assert max(rows) == 4
 
 
+def test_no_pass_is_padded_beyond_its_longest_text_although_all_texts_share_their_passes(bert):
+    """Texts of two lengths, four of each: batches of four rows hold one length at a time, nine nodes a text."""
+    widths = []
+    hook = bert.model.bert.encoder.register_forward_pre_hook(lambda _, given: widths.append(given[0].shape[1]))
+    texts = ["sings"] * 4 + ["the old sailor sings and the tenant sings"] * 4
+    settings = build(Settings, {"batch_size": 4, "integrated_gradients": {"tolerance": 0.5, "max_nodes": 15}}, "test")
+    list(attribute(bert, texts, method="integrated_gradients", settings=settings))
+    hook.remove()
+    assert sorted(widths) == [3] * 9 + [10] * 9
+
+
 def test_the_score_can_be_a_probability_and_is_complete_in_it(bert):
     from veedor.attribution import explain
 

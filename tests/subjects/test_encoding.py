@@ -144,6 +144,14 @@ def test_texts_can_be_taken_from_a_batch_more_than_once(bert):
     assert torch.equal(taken.ids, batch.ids[[2, 0, 2]]) and torch.equal(taken.special, batch.special[[2, 0, 2]])
 
 
+def test_a_batch_trimmed_keeps_the_tokens_of_its_longest_text_and_no_column_of_padding_alone(bert):
+    (batch,) = bert.batches(bert.encode(["Muslim!", "a quiet neighbour sings.", " ".join(["tall"] * 20)]))
+    taken = batch.take(torch.tensor([1, 0])).trimmed()
+    assert taken.ids.shape == taken.mask.shape == taken.special.shape == (2, int(batch.mask[1].sum()))
+    assert torch.equal(taken.ids, batch.ids[[1, 0], : taken.ids.shape[1]]) and taken.mask.sum() == batch.mask[:2].sum()
+    assert taken.rows == (batch.rows[1], batch.rows[0])
+
+
 def test_the_baseline_keeps_special_tokens_and_masks_the_rest(bert):
     (batch,) = bert.batches(bert.encode(["a quiet neighbour sings.", "Muslim!"]))
     ids = bert.baseline_ids(batch)

@@ -3,11 +3,10 @@
 (x − x′) times the integral of the gradient from the baseline x′ to x. By proposition 1 the scores of a text sum to
 F(x) − F(x′); what is missing to that is the gap, and nothing is rescaled to hide it. The baseline keeps special tokens
 and puts the mask token (or what the settings say) in every other place. The rule is in `quadrature`; what happens here
-is that the pending nodes of many texts go through the model together, in batches of a fixed size, so that memory does
-not grow with the number of nodes.
+is that the pending nodes of many texts, sorted by length, go through the model together in full batches without more
+padding than they need; no pass holds more rows than a batch, so memory does not grow with the number of nodes.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from veedor.subjects import Batch
 
 NOT_CONVERGED = "not_converged"
+BATCHES = 4  # whose texts are integrated together: the few nodes that each still needs fill passes between them
+TOKENS = 32_768  # of these texts at most, padding counted: ends and baselines of all of them are in memory
 
 
 def integrated_gradients(question: Question) -> list[Scored]:
@@ -31,8 +32,9 @@ def integrated_gradients(question: Question) -> list[Scored]:
     options, subject = question.settings.integrated_gradients, question.subject
     answers: dict[int, Scored] = {}
     with undisturbed(subject):
-        for batch in subject.batches(question.encodings, size=question.settings.batch_size):
-            paths = StraightPaths(question, batch, embedded(question, batch), baseline(question, batch))
+        for batch in subject.batches(question.encodings, size=texts_at_once(question)):
+            ends, starts = embedded(question, batch), baseline(question, batch)
+            paths = StraightPaths(question, batch, starts, ends - starts)
             found = integrate(paths.evaluate, len(batch.rows), tolerance=options.tolerance, max_nodes=options.max_nodes)
             scores = real_tokens(batch, np.stack([integral.values for integral in found]))
             answers.update(zip(batch.rows, map(_scored, scores, found), strict=True))
@@ -45,31 +47,41 @@ def baseline(question: Question, batch: "Batch") -> "torch.Tensor":
     return question.subject.baseline(batch, question.settings.integrated_gradients.baseline).detach()
 
 
+def texts_at_once(question: Question) -> int:
+    """How many texts share their passes: some batches of short ones, one batch of long ones."""
+    size = question.settings.batch_size
+    longest = max(len(own.ids) for own in question.encodings)
+    return max(size, min(BATCHES * size, TOKENS // max(longest, 1)))
+
+
 @dataclass(frozen=True)
 class StraightPaths:
-    """The straight lines from the baselines to the texts of one batch."""
+    """The straight lines from the baselines to the texts of one batch, which is sorted by length."""
 
     question: Question
     batch: "Batch"
-    ends: "torch.Tensor"  # (b, n, d)
-    starts: "torch.Tensor"
+    starts: "torch.Tensor"  # (b, n, d)
+    steps: "torch.Tensor"  # (b, n, d), to the text
 
     def evaluate(self, owners: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Derivative of the score along each token's part of the path, (m, n), and the score itself, (m,)."""
-        parts = [self._chunk(owners[part], positions[part]) for part in self._chunks(len(owners))]
-        return np.concatenate([part for part, _ in parts]), np.concatenate([height for _, height in parts])
+        derivative, heights = np.zeros((len(owners), self.steps.shape[1])), np.zeros(len(owners))
+        passes = -(-len(owners) // self.question.settings.batch_size)
+        for part in np.array_split(np.argsort(owners, kind="stable"), passes):
+            found, heights[part] = self._pass(owners[part], positions[part])
+            derivative[part, : found.shape[1]] = found
+        return derivative, heights
 
-    def _chunks(self, number: int) -> Iterator[slice]:
-        size = self.question.settings.batch_size
-        return (slice(first, first + size) for first in range(0, number, size))
-
-    def _chunk(self, owners: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _pass(self, owners: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One pass forward and back; the derivative is as wide as the longest of these texts."""
         import torch
 
-        rows = torch.as_tensor(owners, device=self.ends.device)
-        at = torch.as_tensor(positions, dtype=self.ends.dtype, device=self.ends.device)[:, None, None]
-        steps = (self.ends - self.starts)[rows]
-        heights, gradient = gradients_at(self.question, self.starts[rows] + at * steps, self.batch.take(rows))
+        rows = torch.as_tensor(owners, device=self.starts.device)
+        at = torch.as_tensor(positions, dtype=self.starts.dtype, device=self.starts.device)[:, None, None]
+        batch = self.batch.take(rows).trimmed()
+        width = batch.ids.shape[1]
+        steps = self.steps[rows, :width]
+        heights, gradient = gradients_at(self.question, self.starts[rows, :width] + at * steps, batch)
         derivative = (gradient.double() * steps.double()).sum(dim=-1)
         return derivative.cpu().numpy(), heights.cpu().numpy()
 

@@ -78,6 +78,17 @@ class Batch:
             special=self.special[rows],
         )
 
+    def trimmed(self) -> "Batch":
+        """The same texts without the columns that are padding in all of them."""
+        width = int(self.mask.sum(dim=1).max())
+        return replace(
+            self,
+            ids=self.ids[:, :width],
+            mask=self.mask[:, :width],
+            position_ids=None if self.position_ids is None else self.position_ids[:, :width],
+            special=self.special[:, :width],
+        )
+
 
 def encode_texts(tokenizer: Any, texts: Sequence[str], *, window: int, lone_id: int) -> list[Encoding]:
     """Encode each text, cut to the window; a text without any token becomes the special token `lone_id` alone."""
