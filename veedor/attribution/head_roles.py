@@ -1,7 +1,7 @@
 """Which attention heads move the answer, by how much, and how differently the heads of a layer look.
 
 Effect: what the margin loses without a head. Cheap, from one backward pass: Σ A ⊙ ∂F/∂A over the head's weights A,
-which is the derivative along a factor on the head's output (Michel, Levy and Neubig, 2019, equation 2; they take the
+which is the derivative along a factor on the head's output (Michel, Levy and Neubig, 2019, section 4.1; they take the
 mean of its absolute value over texts). Exact: the head's output set to 0 and the model asked again, a forward pass for
 every head of every layer. Where heads make up for each other, or softmax and norms bend the margin, the two differ.
 Diversity: Jensen-Shannon distance between the heads' rows that the classifier's head reads. Neither says that a head
