@@ -125,8 +125,17 @@ class IntegratedGradientsSettings(Closed):
     """Integrated gradients (Sundararajan et al., 2017)."""
 
     baseline: Literal["mask", "pad", "zero", "mean"] = "mask"
+    second_baseline: Literal["none", "mask", "pad", "zero", "mean"] = Field(
+        "none", description="integrate from this one too, and say how far the words' ranks agree"
+    )
     tolerance: Number = Field(0.01, gt=0, le=0.5)
     max_nodes: Whole = Field(400, ge=15)
+
+    @model_validator(mode="after")
+    def _two_baselines(self) -> Self:
+        if self.second_baseline == self.baseline:
+            raise ValueError(f"second_baseline is {self.baseline}, as baseline is; name another one, or none")
+        return self
 
 
 class SmoothgradSettings(Closed):

@@ -7,7 +7,9 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from tests.attribution.tiny_models import tokenizer
-from veedor.attribution import attribute
+from veedor.attribution import Question, attribute
+from veedor.attribution.integrated import integrals
+from veedor.attribution.question import undisturbed
 from veedor.settings import Settings, build
 from veedor.subjects import Subject
 
@@ -39,10 +41,24 @@ class BagOfWords(PreTrainedModel):
         return SequenceClassifierOutput(logits=torch.stack((torch.zeros_like(total), total), dim=1))
 
 
+class BentBag(BagOfWords):
+    """The same sum, bent: log-odds = height · tanh(2 · sum)."""
+
+    height = 2.0
+
+    def forward(self, input_ids=None, attention_mask=None, inputs_embeds=None, **_):
+        straight = super().forward(input_ids, attention_mask, inputs_embeds).logits
+        return SequenceClassifierOutput(logits=self.height * torch.tanh(2 * straight))
+
+
 @pytest.fixture
 def bag() -> Subject:
+    return subject_of(BagOfWords)
+
+
+def subject_of(kind) -> Subject:
     made = tokenizer()
-    model = BagOfWords(
+    model = kind(
         BagConfig(
             vocab_size=len(made),
             num_labels=2,
@@ -86,3 +102,34 @@ def test_occlusion_by_deletion_is_the_weight(bag):
 
 def test_the_gradient_norm_is_the_same_for_every_token_because_every_token_counts_alike(bag):
     assert words(bag, "gradient")[1].scores.tolist() == [1.0] * 6
+
+
+def integral_of(kind, text):
+    subject = subject_of(kind)
+    question = Question(subject, subject.encode([text]), 1, "integrated_gradients")
+    with undisturbed(subject):
+        [batch] = subject.batches(question.encodings)
+        return integrals(question, batch, subject.baseline(batch).detach(), subject.embed(batch).detach())[0]
+
+
+def test_the_slope_at_the_text_is_held_against_its_mean_on_the_way():
+    """The sum goes from .25 + .25 to .5 + 2, all steps upwards: slope 4 (1 − tanh² 5) · 2 over 2 (tanh 5 − tanh 1)."""
+    mean = 2 * (np.tanh(5) - np.tanh(1))
+    assert integral_of(BentBag, "tall sailor").end_slope == pytest.approx(8 * (1 - np.tanh(5) ** 2) / mean, rel=0.02)
+    assert integral_of(BagOfWords, "tall sailor").end_slope == pytest.approx(1)
+
+
+def test_a_score_that_is_flat_at_the_text_although_it_rose_is_flagged_and_a_linear_one_is_not(bag):
+    (flat,) = attribute(subject_of(BentBag), ["tall sailor"], method="integrated_gradients")
+    (steep,) = attribute(subject_of(BentBag), ["tall"], method="integrated_gradients")
+    assert "saturated" in flat.flags and "saturated" not in steep.flags
+    assert not any("saturated" in own.flags for own in attribute(bag, [TEXT, "sailor"], method="integrated_gradients"))
+
+
+def test_a_score_that_hardly_rose_is_not_flagged_however_flat_it_is(monkeypatch):
+    monkeypatch.setattr(BentBag, "height", 0.4)  # rises by .4 (tanh 5 − tanh 1) = .095
+    (found,) = attribute(subject_of(BentBag), ["tall sailor"], method="integrated_gradients")
+    assert "saturated" not in found.flags
+    monkeypatch.setattr(BentBag, "height", 0.5)  # and by .119
+    (found,) = attribute(subject_of(BentBag), ["tall sailor"], method="integrated_gradients")
+    assert "saturated" in found.flags

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from veedor.attribution.attention import attention, attention_rollout
+from veedor.attribution.baselines import baseline_in_words
 from veedor.attribution.chance import random_scores
 from veedor.attribution.flow_of_model import attention_flow_read
 from veedor.attribution.gradient_family import alone
@@ -259,6 +260,8 @@ def answer(question: Question) -> list[Scored]:
     refusal = why_not(question.subject, method)
     if refusal is not None:
         raise refusal
+    if question.baseline is not None and method.name != "integrated_gradients":
+        raise UsageError(f"{method.name} has no baseline to be given; leave it out, or choose integrated_gradients")
     try:
         return method.function(question)
     except AttentionNotSeenError as error:  # found out by running: the room below does not know what would work
@@ -387,7 +390,7 @@ def present(question: Question, row: int, text: str, scored: Scored) -> Attribut
         covered=(encoding.covered_from, encoding.covered),
         gap=scored.gap,
         nodes=scored.nodes,
-        options={**options_of(method, question.settings), **scored.facts},
+        options={**options_of(method, question.settings), **baseline_in_words(question), **scored.facts},
         flags=scored.flags + (("truncated",) if encoding.truncated else ()),
     )
 

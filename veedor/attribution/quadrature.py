@@ -44,6 +44,10 @@ class Piece:
         estimate: np.ndarray = (self.high - self.low) * (BOOLE @ self.vectors)
         return estimate
 
+    def length(self) -> float:
+        """Boole's rule for the L1 of the derivative: the mean L1 over the piece times its width."""
+        return float((self.high - self.low) * (BOOLE @ np.abs(self.vectors).sum(axis=1)))
+
     def error(self) -> float:
         """L1 error of the integral: what is missing to the function's rise, and a share of the rules' difference."""
         boole = self.integral()
@@ -68,7 +72,8 @@ class Integral:
     """The integral of one path, (width,), and how good it is.
 
     `error`: estimated L1 error over the integral's L1. `gap`: |sum − rise| / max(|rise|, .1), the rise being that of
-    the function between the ends. `nodes`: evaluations. `converged`: both within the tolerance.
+    the function between the ends. `nodes`: evaluations. `converged`: both within the tolerance. `end_slope`: L1 of the
+    derivative at the path's end over its mean along the path, 1 on a straight line; None where the mean is 0.
     """
 
     values: np.ndarray
@@ -76,6 +81,8 @@ class Integral:
     gap: float
     nodes: int
     converged: bool
+    rise: float
+    end_slope: float | None
 
 
 def integrate(evaluate: Evaluate, paths: int, *, tolerance: float, max_nodes: int) -> list[Integral]:
@@ -102,7 +109,9 @@ def judge(pieces: list[Piece], nodes: int, tolerance: float) -> Integral:
     error = sum(piece.error() for piece in ordered) / max(float(np.abs(values).sum()), FLOOR)
     rise = float(ordered[-1].heights[-1] - ordered[0].heights[0])
     gap = completeness_gap(values, rise)
-    return Integral(values, error, gap, nodes, bool(error <= tolerance and gap <= tolerance))
+    length = sum(piece.length() for piece in ordered)
+    end_slope = float(np.abs(ordered[-1].vectors[-1]).sum()) / length if length > 0 else None
+    return Integral(values, error, gap, nodes, bool(error <= tolerance and gap <= tolerance), rise, end_slope)
 
 
 def completeness_gap(values: np.ndarray, rise: float) -> float:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Scale = Literal["logit", "probability"]
 Span = tuple[int, int]
+OwnBaseline = str | Sequence[int] | np.ndarray
 
 
 class UnsupportedModelError(SubjectError):
@@ -44,7 +45,8 @@ class Question:
     `spans`: for each text the characters the caller will ask about, or None; perturbation methods then remove that span
     apart from the rest of its word. `target_index` is not looked at by methods without a target. `jitter`: answer at
     embeddings that are moved a little; methods that change the text itself ignore it. `pool`: token ids that the
-    operator `resample` draws from; None: the tokens of these texts.
+    operator `resample` draws from; None: the tokens of these texts. `baseline`: of integrated gradients, in place of
+    the settings' (see `baselines`).
     """
 
     subject: "Subject"
@@ -58,6 +60,7 @@ class Question:
     progress: Progress = silent
     jitter: Jitter | None = None
     pool: Sequence[int] | None = None
+    baseline: OwnBaseline | None = None
 
     def span(self, row: int) -> Span | None:
         """The span asked about in one text."""
