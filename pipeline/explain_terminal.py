@@ -31,6 +31,8 @@ def show(explained: Explained, *, tokens: bool = False) -> None:
         if coloured or method == explained.asked[0]:
             console.print(painted(explained, told, tokens=tokens))
         console.print(about(explained, told))
+        if "baseline_agreement" in told.attribution.options:
+            console.print(agreement(told))
         if coloured:
             console.print(legend(told))
         if method in explained.doubts:
@@ -92,7 +94,18 @@ def about(explained: Explained, told: Told) -> str:
     target = f", target {found.target!r} ({found.score_function}{by_default})" if found.target else ", about no label"
     gap = "" if found.gap is None else f", completeness gap {100 * found.gap:.2g} %"
     cut = ", cut to the model's window" if "truncated" in found.flags else ""
-    return f"{found.method}{target}{gap}{cut}"
+    flat = ", score flat at the text (saturated)" if "saturated" in found.flags else ""
+    return f"{found.method}{target}{gap}{flat}{cut}"
+
+
+def agreement(told: Told) -> str:
+    """How far the words' ranks are those from the second baseline too."""
+    of = told.attribution.options
+    spearman, kendall = (float(of[name] or 0.0) for name in ("baseline_agreement", "baseline_kendall"))
+    return (
+        f"  from the baseline {of['second_baseline']} as from {of['baseline']}: ranks of words agree to Spearman "
+        f"{spearman:.2f}, Kendall {kendall:.2f}"
+    )
 
 
 def legend(told: Told) -> str:

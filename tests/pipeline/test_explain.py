@@ -13,12 +13,14 @@ from pipeline.explain_answers import LONG, explain_by, methods_asked, methods_to
 from pipeline.explain_audit import doubts_of
 from pipeline.explain_page import may_write
 from pipeline.explain_pieces import scored
+from pipeline.explain_terminal import show
 from tests.pipeline.by_hand import card
 from tests.subjects import families
 from veedor.attribution import METHODS
 from veedor.errors import SubjectError, UsageError
 from veedor.records import Decisions, MethodReliability, Reliability
-from veedor.settings import Settings
+from veedor.settings import Settings, build
+from veedor.subjects import Subject
 from veedor.subjects.tiny import untrained, whole_word_tokenizer
 
 TEXT = "an old person sang ."
@@ -169,3 +171,20 @@ def test_a_method_that_an_audit_marks_is_shown_as_such(ask: Ask, model: str, tmp
     assert done.exit_code == 0, done.stderr
     assert done.stdout.count("marked unreliable") == 1 and "words at random" in done.stdout
     assert "palabras al azar" in html.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("second", ["zero", "none"])
+def test_how_far_a_second_baseline_agrees_is_told_where_one_was_asked_for(
+    model: str, capsys: pytest.CaptureFixture[str], second: str
+) -> None:
+    settings = build(Settings, {"integrated_gradients": {"second_baseline": second}}, "test")
+    told = explain_by(Subject.load(model), TEXT, settings, ("integrated_gradients",), whole=False)
+    show(told)
+    options = told.told("integrated_gradients").attribution.options  # type: ignore[union-attr]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "ranks of words agree" in line]
+    if second == "none":
+        assert lines == [] and "baseline_agreement" not in options
+    else:
+        [line] = lines
+        assert line.strip().startswith("from the baseline zero as from mask:")
+        assert f"Spearman {options['baseline_agreement']:.2f}, Kendall {options['baseline_kendall']:.2f}" in line
