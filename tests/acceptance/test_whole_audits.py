@@ -115,6 +115,10 @@ def test_gate_report_and_log_work_on_what_an_audit_left(
     again = veedor("gate", "a")
     assert again.returncode == finished[1].returncode, again.stderr
     assert again.stdout.splitlines()[0] == finished[1].stdout.splitlines()[0]
+    same = veedor("report", "a", "--language", "en")
+    assert same.returncode == 0, same.stderr
+    for name in ("report.en.html", "summary.md"):
+        assert (copied / name).read_bytes() == (finished[0] / name).read_bytes(), name
     report = veedor("report", "a", "--language", "es")
     assert report.returncode == 0 and (copied / "report.es.html").is_file(), report.stderr
     logged = veedor("log", "a")

@@ -140,9 +140,9 @@ def method_validity(
     findings: Findings, attributions: Attributions | None, reliability: Reliability | None, concordance: float
 ) -> MethodValidity:
     """E09: what is known of each method's trustworthiness on this model."""
-    names = () if attributions is None else tuple(attributions.methods)
+    names = () if attributions is None else tuple(sorted(attributions.methods))
     sheets = [] if attributions is None else [_method(name, findings, attributions, reliability) for name in names]
-    refused = [] if attributions is None else [_refused(name, why) for name, why in attributions.refused.items()]
+    refused = [] if attributions is None else [_refused(name, why) for name, why in sorted(attributions.refused.items())]
     return MethodValidity(
         sample={} if attributions is None else attributions.sample,
         methods=tuple([*sheets, *refused]),
@@ -169,7 +169,7 @@ def _method(name: str, findings: Findings, attributions: Attributions, reliabili
         gap_share=None if tested is None else tested.gap_share,
         targeted=bool(declared.get("targeted")),
         signed=bool(declared.get("signed")),
-        options=dict(declared.get("options") or {}),
+        options=dict(sorted((declared.get("options") or {}).items())),
         rows=len(rows),
         placebo_rate=next((one.placebo_rate for one in own if one.placebo_rate is not None), None),
         concordance=next((one.concordance for one in own if one.concordance is not None), None),
