@@ -1,6 +1,7 @@
 """Whole audits from the command line: exit codes, repeated bytes, what a killed audit keeps, what is reused."""
 
 import json
+import re
 import os
 import signal
 import subprocess
@@ -21,6 +22,11 @@ def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every file of every record."""
     files = [path for name in RECORDS for path in sorted((folder / name).iterdir())]
     return {str(path.relative_to(folder)): sha256(path) for path in files}
+
+
+def timeless(page: Path) -> str:
+    """A page without the time at which it was finished."""
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", "TIME", page.read_text(encoding="utf-8"))
 
 
 def provenance(folder: Path) -> dict[str, Any]:
@@ -118,7 +124,7 @@ def test_gate_report_and_log_work_on_what_an_audit_left(
     same = veedor("report", "a", "--language", "en")
     assert same.returncode == 0, same.stderr
     for name in ("report.en.html", "summary.md"):
-        assert (copied / name).read_bytes() == (finished[0] / name).read_bytes(), name
+        assert timeless(copied / name) == timeless(finished[0] / name), name
     report = veedor("report", "a", "--language", "es")
     assert report.returncode == 0 and (copied / "report.es.html").is_file(), report.stderr
     logged = veedor("log", "a")
