@@ -190,3 +190,79 @@ def test_integrated_gradients_on_the_same_nodes_are_the_same_in_a_batch_and_alon
         (alone,) = answer(Question(bert, [encoding], 1, "integrated_gradients", settings=settings))
         assert alone.nodes == one.nodes
         np.testing.assert_allclose(one.scores, alone.scores, atol=1e-5 * np.abs(alone.scores).max() + 1e-6)
+
+
+# --- integrals
+
+
+def of_bert(subject, tolerance, **options):
+    settings = {"integrated_gradients": {"tolerance": tolerance, "max_nodes": 4000} | options}
+    return explained(subject, TEXTS[0], "integrated_gradients", **settings)
+
+
+@pytest.mark.parametrize("kind", ["bert", "sharp_bert"])
+def test_more_nodes_leave_a_smaller_gap_and_never_another_sum(kind, request):
+    """Sums that were scaled with the number of nodes, or grids that leave an end out, would drift from the rise."""
+    subject = request.getfixturevalue(kind)
+    subject.model.double()
+    hidden = " ".join(["[MASK]"] * (len(subject.tokenizer(TEXTS[0])["input_ids"]) - 2))
+    rise = plain_margin(subject, TEXTS[0]) - plain_margin(subject, hidden)
+    rough, fine, finest = (of_bert(subject, tolerance) for tolerance in (0.1, 1e-3, 1e-5))
+    assert rough.nodes < fine.nodes < finest.nodes
+    assert finest.gap <= fine.gap <= rough.gap or rough.gap < 1e-5
+    for found, miss in ((rough, 0.1), (fine, 1e-3), (finest, 1e-5)):
+        assert found.scores.sum() == pytest.approx(rise, abs=miss * max(abs(rise), 0.1))
+
+
+def test_the_interpolated_tensor_is_named_and_is_the_word_embedding_without_positions(bert):
+    """By hand on both tensors: the scores differ, the sums do not, and ours are those of the word embeddings."""
+    found = of_bert(bert, 1e-4)
+    encoded = bert.tokenizer(TEXTS[0], return_tensors="pt", return_special_tokens_mask=True)
+    special = encoded["special_tokens_mask"].bool()
+    ids = torch.stack((torch.where(special, encoded["input_ids"], bert.mask_id)[0], encoded["input_ids"][0]))
+    embeddings = bert.model.bert.embeddings
+
+    def by_hand(ends, rest):
+        nodes, weights = np.polynomial.legendre.leggauss(256)
+        at, step = torch.tensor((nodes + 1) / 2, dtype=torch.float32)[:, None, None], ends[1] - ends[0]
+        points = (ends[0] + at * step).requires_grad_()
+        logits = rest(points)
+        (slope,) = torch.autograd.grad((logits[:, 1] - logits[:, 0]).sum(), points)
+        return ((slope * step).sum(dim=-1) * torch.tensor(weights / 2, dtype=torch.float32)[:, None]).sum(dim=0)
+
+    words = by_hand(embeddings.word_embeddings(ids).detach(), lambda own: bert.model(inputs_embeds=own).logits)
+    blocks = by_hand(embeddings(ids).detach(), lambda own: behind_embeddings(bert.model, own))
+    assert found.options["differentiated"] == "inputs_embeds"
+    np.testing.assert_allclose(found.scores, words, atol=1e-3 * float(words.abs().sum()))
+    assert float((words - blocks).abs().sum()) > 0.02 * float(words.abs().sum())
+    assert float(words.sum()) == pytest.approx(float(blocks.sum()), abs=2e-3)
+
+
+def behind_embeddings(model, states):
+    """A BERT classifier from the output of its embedding block on."""
+    for layer in model.bert.encoder.layer:
+        states = layer(states)
+        states = states[0] if isinstance(states, tuple) else states
+    return model.classifier(model.bert.pooler(states))
+
+
+@pytest.mark.parametrize("baseline", ["mask", "pad", "zero", "mean"])
+def test_the_record_names_the_baseline_and_the_rule(bert, baseline):
+    found = of_bert(bert, 0.01, baseline=baseline)
+    assert found.options["baseline"] == baseline and found.options["rule"] == "boole_simpson"
+
+
+def test_memory_does_not_hang_on_the_number_of_nodes(sharp_bert):
+    """The widest pass of a text alone has as many rows as a batch, for many times the nodes too."""
+    seen = []
+    hook = sharp_bert.model.bert.encoder.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[0]))
+    few = explained(sharp_bert, TEXTS[0], "integrated_gradients", batch_size=8)
+    many = explained(
+        sharp_bert,
+        TEXTS[0],
+        "integrated_gradients",
+        batch_size=8,
+        integrated_gradients={"tolerance": 1e-4, "max_nodes": 400},
+    )
+    hook.remove()
+    assert many.nodes > 3 * few.nodes and max(seen) == 8

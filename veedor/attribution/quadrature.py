@@ -12,6 +12,7 @@ Knows no model: the caller evaluates.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +31,7 @@ ROUNDING = 1e-6  # of the function in float32, relative: halving a piece cannot 
 GAP_FLOOR = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Piece:
     """A part of one path with its five nodes: vectors (5, width), heights (5,)."""
 
@@ -39,18 +40,21 @@ class Piece:
     vectors: np.ndarray
     heights: np.ndarray
 
+    @cached_property
     def integral(self) -> np.ndarray:
         """Boole's rule, (width,)."""
         estimate: np.ndarray = (self.high - self.low) * (BOOLE @ self.vectors)
         return estimate
 
+    @cached_property
     def length(self) -> float:
         """Boole's rule for the L1 of the derivative: the mean L1 over the piece times its width."""
         return float((self.high - self.low) * (BOOLE @ np.abs(self.vectors).sum(axis=1)))
 
+    @cached_property
     def error(self) -> float:
         """L1 error of the integral: what is missing to the function's rise, and a share of the rules' difference."""
-        boole = self.integral()
+        boole = self.integral
         simpson = (self.high - self.low) * (SIMPSON @ self.vectors)
         missing = abs(boole.sum() - (self.heights[-1] - self.heights[0])) - ROUNDING * np.abs(self.heights).max()
         return float(max(missing, 0.0) + SHARE_OF_DIFFERENCE * np.abs(boole - simpson).sum())
@@ -105,11 +109,11 @@ def integrate(evaluate: Evaluate, paths: int, *, tolerance: float, max_nodes: in
 def judge(pieces: list[Piece], nodes: int, tolerance: float) -> Integral:
     """Add the pieces of one path up, from its start to its end, and say how good the sum is."""
     ordered = sorted(pieces, key=lambda piece: piece.low)
-    values = np.sum([piece.integral() for piece in ordered], axis=0)
-    error = sum(piece.error() for piece in ordered) / max(float(np.abs(values).sum()), FLOOR)
+    values = np.sum([piece.integral for piece in ordered], axis=0)
+    error = sum(piece.error for piece in ordered) / max(float(np.abs(values).sum()), FLOOR)
     rise = float(ordered[-1].heights[-1] - ordered[0].heights[0])
     gap = completeness_gap(values, rise)
-    length = sum(piece.length() for piece in ordered)
+    length = sum(piece.length for piece in ordered)
     end_slope = float(np.abs(ordered[-1].vectors[-1]).sum()) / length if length > 0 else None
     return Integral(values, error, gap, nodes, bool(error <= tolerance and gap <= tolerance), rise, end_slope)
 
@@ -138,7 +142,7 @@ def _to_halve(pieces: list[Piece], tolerance: float, nodes_left: int) -> list[in
     state = judge(pieces, 0, tolerance)
     if state.converged:
         return []
-    errors = [piece.error() for piece in pieces]
+    errors = [piece.error for piece in pieces]
     allowed = tolerance * max(float(np.abs(state.values).sum()), FLOOR)
     worst: list[int] = []
     rest = sum(errors)
