@@ -1,8 +1,8 @@
 """Whole audits from the command line: exit codes, repeated bytes, what a killed audit keeps, what is reused."""
 
 import json
-import re
 import os
+import re
 import signal
 import subprocess
 import sys

@@ -142,7 +142,9 @@ def method_validity(
     """E09: what is known of each method's trustworthiness on this model."""
     names = () if attributions is None else tuple(sorted(attributions.methods))
     sheets = [] if attributions is None else [_method(name, findings, attributions, reliability) for name in names]
-    refused = [] if attributions is None else [_refused(name, why) for name, why in sorted(attributions.refused.items())]
+    refused = (
+        [] if attributions is None else [_refused(name, why) for name, why in sorted(attributions.refused.items())]
+    )
     return MethodValidity(
         sample={} if attributions is None else attributions.sample,
         methods=tuple([*sheets, *refused]),
