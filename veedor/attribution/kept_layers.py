@@ -152,10 +152,13 @@ def keep_fused(
     sound = real[:, None, :] & sums.isfinite()
     shift = torch.where(sound, -sums, NOTHING).to(query.dtype)
     seen = None if sight != "other" or layer.mask is None else layer.mask.expand(len(real), 1, *layer.mask.shape[-2:])
-    wide = torch.cat((query * layer.scaling, shift[..., None]), dim=-1)
+    wide, ones = (each.new_empty(*each.shape[:-1], each.shape[-1] + 1) for each in (query, key))
+    torch.mul(query, layer.scaling, out=wide[..., :-1])  # into place: a product beside it would be a third copy
+    wide[..., -1] = shift
+    ones[..., :-1], ones[..., -1] = key, 1.0
     return Fused(
         query=wide.view(len(wide), key.shape[1], -1, *wide.shape[2:]),
-        key=torch.cat((key, key.new_ones(*key.shape[:-1], 1)), dim=-1),
+        key=ones,
         real=real,
         sight=sight,
         residual=residual,
