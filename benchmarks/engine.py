@@ -117,7 +117,7 @@ def integrated_gradients(args: argparse.Namespace) -> None:
             (f"{subject.name}, 128 tokens", subject, given.of_length(subject, lines, args.long, 128), args.nodes),
         ]
         sharp = given.sharpened(subject, 3.0)
-        cases.append((f"{subject.name}, queries × 3", sharp, given.short(subject, lines, args.sharp), 768))
+        cases.append((f"{subject.name}, queries × 3", sharp, given.short(subject, lines, args.sharp), 400))
         for name, model, encodings, nodes in cases:
             found.append(
                 integrated.compare(name, model, encodings, nodes=nodes, cache=args.cache, repeats=args.repeats)
